@@ -1,0 +1,41 @@
+# make demo   see labels being read, here and now
+# make test   the whole test suite
+# Both set up what they need in .venv first; calling them again costs seconds.
+
+PYTHON ?= python3
+VENV   ?= .venv
+SOURCE ?=
+FRAMES ?= 60
+BIN    := $(VENV)/bin
+
+.PHONY: help demo test check models clean
+.DEFAULT_GOAL := help
+
+help: ## what can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/' | sed 's/^/make /'
+
+$(BIN)/activate:
+	@echo "== making a virtual environment in $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -c 'import sys; sys.exit("edge_agent needs Python >= 3.10, this is " + sys.version.split()[0]) if sys.version_info < (3, 10) else None'
+	@$(PYTHON) -m venv $(VENV) || { echo "the venv module is missing: apt install python3-venv"; exit 1; }
+	@touch $@
+
+$(VENV)/.installed: $(BIN)/activate pyproject.toml
+	@echo "== installing edge_agent and what it needs (a minute or two, about 250 MB)"
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar on -e '.[dev]'
+	@touch $@
+
+models: $(VENV)/.installed ## fetch and prepare the models (once)
+	@$(BIN)/edge-agent models fetch
+
+demo: models ## see labels being read; SOURCE=/dev/video0, a file, a folder or an RTSP URL uses your own, FRAMES=N ends it
+	@$(BIN)/edge-agent demo --frames $(FRAMES) $(if $(SOURCE),--source '$(SOURCE)')
+
+test: models ## the whole test suite
+	@$(BIN)/python -m pytest
+
+check: $(VENV)/.installed ## ruff and mypy
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+clean: ## remove the environment and what was fetched
+	rm -rf $(VENV) demo-out engines/*/*.onnx engines/*/*.json engines/*/*.txt

@@ -1,0 +1,101 @@
+"""Engine: tensors in, tensors out; the seam between stages, which know models, and backends, which know tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from edge_agent.errors import FrameError
+
+Array = npt.NDArray[Any]
+Feed = Mapping[str, Array]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """An engine's input or output: numpy dtype name, and shape where None is a dynamic dimension."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+
+    def accepts(self, shape: Shape) -> bool:
+        """Whether an array of `shape` fits: same rank, fixed dimensions equal, none zero."""
+        return len(shape) == len(self.shape) and all(
+            got > 0 and (want is None or want == got) for got, want in zip(shape, self.shape, strict=True)
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype} ({', '.join('?' if d is None else str(d) for d in self.shape)})"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The shapes an engine is built for: per input, the smallest, the one it is tuned for, the largest."""
+
+    min: Mapping[str, Shape]
+    opt: Mapping[str, Shape]
+    max: Mapping[str, Shape]
+
+    def admits(self, shapes: Mapping[str, Shape]) -> bool:
+        """Whether every input's shape lies between min and max, dimension by dimension."""
+        return all(
+            name in self.min
+            and len(shape) == len(self.min[name])
+            and all(lo <= d <= hi for lo, d, hi in zip(self.min[name], shape, self.max[name], strict=True))
+            for name, shape in shapes.items()
+        )
+
+
+class Engine(Protocol):
+    """A loaded model. One thread owns it: the one that made it also calls `infer` and `close`."""
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]: ...
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]: ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the backend, the model's bytes and the precision; two engines with one fingerprint agree."""
+        ...
+
+    def infer(self, feed: Feed) -> dict[str, Array]:
+        """Runs once. The outputs belong to the caller and stay valid.
+
+        Raises FrameError for a feed that does not fit (`check_feed`), EngineError when inference itself fails.
+        """
+        ...
+
+    def close(self) -> None:
+        """Frees what the engine holds; calling it again does nothing."""
+        ...
+
+
+class Backend(Protocol):
+    """Makes engines; one per process."""
+
+    name: str
+
+    def load(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> Engine:
+        """An engine for the model file. Raises ModelError where the file cannot be loaded."""
+        ...
+
+
+def check_feed(specs: tuple[TensorSpec, ...], feed: Feed) -> None:
+    """Raises FrameError unless `feed` has exactly the named inputs, each with its dtype and a fitting shape."""
+    if set(feed) != {spec.name for spec in specs}:
+        raise FrameError(f"feed has {sorted(feed)}; expected {sorted(spec.name for spec in specs)}")
+    for spec in specs:
+        array = feed[spec.name]
+        if not isinstance(array, np.ndarray) or array.dtype != np.dtype(spec.dtype):
+            raise FrameError(f"input {spec.name} is {getattr(array, 'dtype', type(array))}; expected {spec}")
+        if not spec.accepts(array.shape):
+            raise FrameError(f"input {spec.name} has shape {array.shape}; expected {spec}")

@@ -1,0 +1,28 @@
+"""Shared by all tests: `gpu` tests skip, and say so, where no GPU is."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _gpu_missing() -> str | None:
+    for package in ("tensorrt", "pycuda"):
+        if importlib.util.find_spec(package) is None:
+            return f"needs an NVIDIA GPU: Python package {package} is not installed"
+    if not any(Path("/dev").glob("nvidia[0-9]*")) and not Path("/dev/nvmap").exists():
+        return "needs an NVIDIA GPU: no device node found"
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    reason = _gpu_missing()
+    if reason is None:
+        return
+    for item in items:
+        if item.get_closest_marker("gpu"):
+            item.add_marker(pytest.mark.skip(reason=reason))

@@ -1,0 +1,103 @@
+"""Who may import whom: the house rules of CONTRIBUTING.md, held by reading the source."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "edge_agent"
+GROUND = {"records", "config", "errors", "registry", "strict_yaml", "__init__"}
+
+# room -> the other rooms it may import (the ground floor is open to all; a room may always import itself)
+MAY_IMPORT = {
+    "__main__": None,  # the front door opens every room
+    "commands": None,  # the verbs of the command line
+    "demo": None,
+    "bench": None,
+    "agent": {"pipeline", "publisher", "remote", "service", "mailbox", "outbox", "cameras", "telemetry", "transports"},
+    "calibrate": {"pipeline", "cameras", "backends", "models"},
+    "pipeline": {"stages", "backends", "models"},
+    "publisher": {"outbox", "transports.base"},
+    "remote": {"transports.base"},
+    "stages": {"backends.base"},
+    "cameras": set(),
+    "backends": set(),
+    "transports": set(),
+    "telemetry": set(),
+    "mailbox": set(),
+    "outbox": set(),
+    "service": set(),
+    "models": set(),
+}
+
+# heavy library -> the modules (below edge_agent) that may import it
+HOMES = {
+    "tensorrt": {"backends.trt", "backends.trt_build", "backends.plan"},
+    "pycuda": {"backends.trt", "backends.trt_build", "backends.pool"},
+    "onnxruntime": {"backends.ort", "models.check", "calibrate"},
+    "onnx": {"models", "calibrate", "backends.trt_build"},
+    "paho": {"transports.mqtt"},
+    "sqlite3": {"outbox"},
+}
+
+
+def modules() -> list[tuple[str, Path]]:
+    return [
+        (".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"), path)
+        for path in sorted(PACKAGE.rglob("*.py"))
+    ]
+
+
+def imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{path}:{node.lineno} relative import"
+            found.add(node.module)
+            if node.module.split(".")[0] == "edge_agent":
+                found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def inside(module: str, rooms: set[str]) -> bool:
+    return any(module == room or module.startswith(room + ".") for room in rooms)
+
+
+@pytest.mark.parametrize(("name", "path"), modules(), ids=lambda value: value if isinstance(value, str) else "")
+def test_module_imports_only_the_rooms_it_may(name: str, path: Path) -> None:
+    room = name.split(".", maxsplit=1)[0]
+    if room in GROUND:
+        allowed: set[str] | None = set(GROUND)
+    else:
+        assert room in MAY_IMPORT, f"{room} is a new room: say in MAY_IMPORT what it may import"
+        allowed = MAY_IMPORT[room]
+    if allowed is None:
+        return
+    for imported in sorted(imports(path)):
+        if not imported.startswith("edge_agent."):
+            continue
+        target = imported.removeprefix("edge_agent.")
+        if (
+            not (PACKAGE / target.replace(".", "/")).with_suffix(".py").exists()
+            and not (PACKAGE / target.replace(".", "/")).is_dir()
+        ):
+            target = target.rpartition(".")[0]  # a name inside a module
+        if target and target.split(".")[0] not in {room} | GROUND:
+            assert inside(target, allowed), f"{name} may not import {target}; allowed: {sorted(allowed)}"
+
+
+@pytest.mark.parametrize(("name", "path"), modules(), ids=lambda value: value if isinstance(value, str) else "")
+def test_heavy_library_has_one_home(name: str, path: Path) -> None:
+    for library, homes in HOMES.items():
+        if any(imported.split(".")[0] == library for imported in imports(path)):
+            assert inside(name, homes), f"{name} imports {library}; its home is {sorted(homes)}"
+
+
+def test_videocapture_is_opened_in_cameras_only() -> None:
+    for name, path in modules():
+        if "VideoCapture(" in path.read_text(encoding="utf-8"):
+            assert name.startswith("cameras."), f"{name} opens a VideoCapture; its home is cameras/"

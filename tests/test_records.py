@@ -1,0 +1,64 @@
+"""Records: frozen values, honest geometry, strict JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from edge_agent.records import Frame, Quad, Reading, TextBox, TextLine, json_bytes, rfc3339
+
+
+def test_frame_image_cannot_be_written() -> None:
+    frame = Frame("line1", 0, 0.0, 0.0, np.zeros((4, 6, 3), np.uint8))
+    with pytest.raises(ValueError, match="read-only"):
+        frame.image[0, 0, 0] = 1
+    assert (frame.width_px, frame.height_px) == (6, 4)
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (4, 6, 4), (0, 6, 3)])
+def test_frame_refuses_other_shapes(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="expected uint8"):
+        Frame("line1", 0, 0.0, 0.0, np.zeros(shape, np.uint8))
+
+
+def test_quad_measures_along_and_across_the_text() -> None:
+    quad = Quad(np.array([[0, 0], [0, 10], [-4, 10], [-4, 0]], np.float32))  # reads downwards
+    assert quad.width_px == 10
+    assert quad.height_px == 4
+    assert quad.angle_deg == 90
+
+
+def test_quad_refuses_points_that_are_not_finite() -> None:
+    with pytest.raises(ValueError, match="finite"):
+        Quad(np.full((4, 2), np.nan, np.float32))
+
+
+def test_reading_id_is_stable_and_unique_per_capture() -> None:
+    first = Reading("line1", 7, 1000.25, 640, 480)
+    assert first.id == Reading("line1", 7, 1000.25, 640, 480, backend="other").id
+    assert len({first.id, Reading("line1", 8, 1000.25, 640, 480).id, Reading("line2", 7, 1000.25, 640, 480).id}) == 3
+
+
+def test_reading_becomes_strict_json() -> None:
+    quad = Quad(np.array([[1, 2], [9, 2], [9, 5], [1, 5]], np.float32))
+    reading = Reading("line1", 7, 0.0, 640, 480, (TextLine("LOT \ud83d1", 0.5, TextBox(quad, 0.9)),))
+    parsed = json.loads(json_bytes(reading.to_json()).decode("utf-8"))
+    assert parsed["captured_at"] == "1970-01-01T00:00:00.000Z"
+    assert parsed["lines"][0]["quad"] == [[1.0, 2.0], [9.0, 2.0], [9.0, 5.0], [1.0, 5.0]]
+
+
+def test_json_has_null_where_a_number_is_not_finite() -> None:
+    value = {"nan": math.nan, "inf": np.float32("inf"), "n": np.int64(3), "a": np.arange(2), "b": np.bool_(True)}
+
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    parsed = json.loads(json_bytes(value), parse_constant=refuse)
+    assert parsed == {"nan": None, "inf": None, "n": 3, "a": [0, 1], "b": True}
+
+
+def test_rfc3339_is_utc_with_milliseconds() -> None:
+    assert rfc3339(1764504000.1234) == "2025-11-30T12:00:00.123Z"
