@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+# label frames with ground truth, where they lie beside the checkout
+SHARED_DATA = ROOT.parent / "shared" / "data"
 
 
 def _gpu_missing() -> str | None:
