@@ -1,0 +1,184 @@
+"""TextRecogniser: what do the boxes say? Crops go through a CTC network (Graves et al., 2006) in batches of like
+width: `preprocess` (crops, batches), `engine.infer` (best class per step), `decode` (text and confidence)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from edge_agent.backends.base import Engine
+from edge_agent.errors import ModelError
+from edge_agent.records import Quad, TextBox, TextLine
+from edge_agent.stages.images import Image, warp_quad
+
+BLANK = 0  # the CTC class that stands for "no character here"
+TALL = 1.5  # height over width from which a box may hold turned text
+STACKED = 3.0  # height over width above which a box is no lone upright character
+
+
+@dataclass(frozen=True)
+class RecogniserSettings:
+    """What the model wants (`height_px`, `widths_px`, `pad_value`) and how batches are cut.
+
+    `batch_cost_px` is what one more engine call costs, in columns of crop: batches are chosen to keep
+    calls * batch_cost_px + padded columns smallest.
+    """
+
+    height_px: int = 48
+    widths_px: tuple[int, ...] = (64, 128, 192, 256, 320, 384, 448, 512, 640, 768, 960, 1280, 1600)
+    max_batch: int = 8
+    batch_cost_px: int = 100
+    pad_value: int = 127
+    min_confidence: float = 0.5
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Crops read in one call: `members` are indices of quads, `width_px` a rung of the ladder."""
+
+    members: tuple[int, ...]
+    width_px: int
+
+
+class TextRecogniser:
+    """Reads quads with a recogniser engine (`image` uint8 (N, height, W, 3) BGR -> `index` int32 (N, T), the best
+    class of each step, and `probability` float32 (N, T)). `charset[i]` is the text of class i; class 0 is blank."""
+
+    def __init__(self, engine: Engine, charset: Sequence[str], settings: RecogniserSettings) -> None:
+        if not charset or charset[BLANK] != "":
+            raise ModelError(f"charset has {len(charset)} classes; expected class {BLANK} (blank) to be ''")
+        self.engine = engine
+        self.charset = tuple(charset)
+        self.settings = settings
+
+    def recognise(self, image: Image, boxes: Sequence[TextBox]) -> tuple[TextLine, ...]:
+        """One line per box that could be read with enough confidence, in the boxes' order.
+
+        A tall box is read in every direction its shape allows and the most confident one wins, so that a lone
+        upright `1` is not turned and a text running up or down is.
+        """
+        choices = [(n, quad) for n, box in enumerate(boxes) for quad in directions(box.quad)]
+        texts = self.read_quads(image, [quad for _, quad in choices])
+        best: dict[int, TextLine] = {}
+        for (n, quad), (text, confidence) in zip(choices, texts, strict=True):
+            if text.strip() and confidence > (best[n].confidence if n in best else 0.0):
+                flags = ("cut",) if touches_edge(boxes[n].quad, image.shape[1], image.shape[0]) else ()
+                best[n] = TextLine(text.strip(), confidence, TextBox(quad, boxes[n].score), flags)
+        return tuple(best[n] for n in sorted(best) if best[n].confidence >= self.settings.min_confidence)
+
+    def read_quads(self, image: Image, quads: Sequence[Quad]) -> list[tuple[str, float]]:
+        """(text, confidence 0..1) of each quad, in the same order; ("", 0.0) where nothing was read."""
+        pieces = [(n, piece) for n, quad in enumerate(quads) for piece in split_wide(image, quad, self.settings)]
+        widths = [crop_width(piece, self.settings) for _, piece in pieces]
+        read: list[tuple[str, float]] = [("", 0.0)] * len(pieces)
+        for batch in plan_batches(widths, self.settings):
+            outputs = self.engine.infer({"image": self._crops(image, batch, pieces, widths)})
+            for row, member in enumerate(batch.members):
+                read[member] = decode(outputs["index"][row], outputs["probability"][row], self.charset)
+        return [joined([read[k] for k, (n, _) in enumerate(pieces) if n == quad]) for quad in range(len(quads))]
+
+    def warm_up(self) -> None:
+        """Runs once at every rung of the ladder, so that no shape is met for the first time at run time."""
+        for width_px in self.settings.widths_px:
+            self.engine.infer({"image": np.zeros((1, self.settings.height_px, width_px, 3), np.uint8)})
+
+    def _crops(
+        self, image: Image, batch: Batch, pieces: Sequence[tuple[int, Quad]], widths: Sequence[int]
+    ) -> npt.NDArray[np.uint8]:
+        shape = (len(batch.members), self.settings.height_px, batch.width_px, 3)
+        crops = np.full(shape, self.settings.pad_value, np.uint8)
+        for row, member in enumerate(batch.members):
+            crops[row, :, : widths[member]] = warp_quad(
+                image, pieces[member][1], widths[member], self.settings.height_px
+            )
+        return crops
+
+
+def directions(quad: Quad) -> tuple[Quad, ...]:
+    """The quad, and for a tall one also (beyond STACKED: only) its text running down and running up."""
+    if quad.height_px < TALL * quad.width_px:
+        return (quad,)
+    down, up = Quad(np.roll(quad.points, -1, axis=0)), Quad(np.roll(quad.points, 1, axis=0))
+    return (down, up) if quad.height_px > STACKED * quad.width_px else (quad, down, up)
+
+
+def touches_edge(quad: Quad, width_px: int, height_px: int) -> bool:
+    """Whether the text reaches the frame's border, so that a part of it may be cut off."""
+    low, high = quad.points.min(axis=0), quad.points.max(axis=0)
+    return bool((low <= 1).any() or high[0] >= width_px - 2 or high[1] >= height_px - 2)
+
+
+def crop_width(quad: Quad, settings: RecogniserSettings) -> int:
+    """Width in px of the quad's crop at the model's height, at least 1, at most the ladder's last rung."""
+    width_px = int(np.ceil(settings.height_px * quad.width_px / max(quad.height_px, 1.0)))
+    return min(max(width_px, 1), settings.widths_px[-1])
+
+
+def plan_batches(widths: Sequence[int], settings: RecogniserSettings) -> list[Batch]:
+    """Groups crops of like width: sorted, then cut by dynamic programming where calls and padding cost least."""
+    order = sorted(range(len(widths)), key=lambda n: widths[n])
+    rungs = [next(rung for rung in settings.widths_px if rung >= widths[n]) for n in order]
+    cost = [0.0] * (len(order) + 1)
+    start = [0] * (len(order) + 1)
+    for end in range(1, len(order) + 1):
+        cost[end], start[end] = min(
+            (cost[first] + settings.batch_cost_px + (end - first) * rungs[end - 1], first)
+            for first in range(max(0, end - settings.max_batch), end)
+        )
+    batches = []
+    end = len(order)
+    while end:
+        batches.append(Batch(tuple(order[start[end] : end]), rungs[end - 1]))
+        end = start[end]
+    return batches[::-1]
+
+
+def split_wide(image: Image, quad: Quad, settings: RecogniserSettings) -> list[Quad]:
+    """The quad, or the pieces of one too wide for the ladder, cut where the text is thinnest."""
+    width_px = int(np.ceil(settings.height_px * quad.width_px / max(quad.height_px, 1.0)))
+    limit = settings.widths_px[-1]
+    if width_px <= limit:
+        return [quad]
+    strip = cv2.cvtColor(warp_quad(image, quad, min(width_px, 30_000), settings.height_px), cv2.COLOR_BGR2GRAY)
+    ink = cv2.blur(np.ptp(strip, axis=0).astype(np.float32)[None], (9, 1))[0]
+    cuts, width_px = [0], strip.shape[1]
+    while width_px - cuts[-1] > limit:
+        window = slice(cuts[-1] + limit * 3 // 4, cuts[-1] + limit)
+        cuts.append(window.start + int(np.argmin(ink[window])))
+    shares = [cut / width_px for cut in [*cuts, width_px]]
+    return [part_of(quad, left, right) for left, right in itertools.pairwise(shares)]
+
+
+def part_of(quad: Quad, left: float, right: float) -> Quad:
+    """The part of a quad between two shares (0..1) of its length."""
+    top_left, top_right, bottom_right, bottom_left = quad.points
+    top, bottom = top_right - top_left, bottom_right - bottom_left
+    return Quad(
+        np.stack(
+            [top_left + left * top, top_left + right * top, bottom_left + right * bottom, bottom_left + left * bottom]
+        )
+    )
+
+
+def decode(
+    index: npt.NDArray[np.int32], probability: npt.NDArray[np.float32], charset: Sequence[str]
+) -> tuple[str, float]:
+    """Greedy CTC: repeated classes are merged, blanks dropped; confidence = mean probability of what is kept."""
+    kept = index != BLANK
+    kept[1:] &= index[1:] != index[:-1]
+    if not kept.any():
+        return "", 0.0
+    return "".join(charset[i] for i in index[kept]), float(probability[kept].mean())
+
+
+def joined(pieces: Sequence[tuple[str, float]]) -> tuple[str, float]:
+    """Pieces of one line as one; confidence weighted by length."""
+    text = "".join(text for text, _ in pieces)
+    if len(pieces) == 1 or not text:
+        return text, pieces[0][1] if text else 0.0
+    return text, sum(len(text) * confidence for text, confidence in pieces) / len(text)

@@ -1,0 +1,56 @@
+"""Images: sizes that the detector can take, crops that show the text upright."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from edge_agent.records import Quad
+from edge_agent.stages.images import detector_size, resized, warp_quad
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "expected"),
+    [
+        (1280, 720, (1312, 736)),  # what the models' own authors feed for this frame
+        (640, 480, (992, 736)),
+        (4000, 3000, (1984, 1504)),  # the longer side is capped before rounding
+        (12000, 90, (1984, 32)),
+        (5, 5, (736, 736)),
+        (1, 3000, (32, 1984)),
+    ],
+)
+def test_detector_size_meets_both_sides_and_the_multiple(width: int, height: int, expected: tuple[int, int]) -> None:
+    assert detector_size(width, height, 736, 2000, 32) == expected
+
+
+def test_resize_to_the_same_size_is_the_same_array() -> None:
+    image = np.zeros((8, 8, 3), np.uint8)
+    assert resized(image, 8, 8) is image
+
+
+def test_warp_takes_a_turned_text_upright() -> None:
+    upright = np.full((20, 60, 3), 255, np.uint8)
+    upright[:, :30] = (10, 20, 200)  # left half red, in BGR
+    frame = np.zeros((100, 100, 3), np.uint8)
+    frame[10:70, 20:40] = cv2.rotate(upright, cv2.ROTATE_90_CLOCKWISE)  # now reads downwards
+    quad = Quad(np.array([[40, 10], [40, 70], [20, 70], [20, 10]], np.float32))
+    crop = warp_quad(frame, quad, 60, 20)
+    assert np.abs(crop[2:-2, 2:27].astype(int) - (10, 20, 200)).max() <= 2
+    assert crop[2:-2, 33:-2].min() >= 250
+
+
+def test_warp_repeats_the_edge_outside_the_frame() -> None:
+    frame = np.full((10, 10, 3), 77, np.uint8)
+    quad = Quad(np.array([[-5, -5], [15, -5], [15, 15], [-5, 15]], np.float32))
+    assert (warp_quad(frame, quad, 20, 20) == 77).all()
+
+
+def test_warp_of_a_large_text_averages_thin_strokes() -> None:
+    frame = np.zeros((480, 480, 3), np.uint8)
+    frame[:, ::8] = 255  # stripes of 1 px every 8: a plain sample every 10 px would hit or miss them
+    quad = Quad(np.array([[0, 0], [480, 0], [480, 480], [0, 480]], np.float32))
+    crop = warp_quad(frame, quad, 48, 48)
+    assert abs(float(crop.mean()) - 255 / 8) < 6
+    assert crop.std() < 30

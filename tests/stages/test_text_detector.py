@@ -1,0 +1,85 @@
+"""TextDetector: made probability maps become boxes; no model is needed."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import pyclipper
+import pytest
+
+from edge_agent.backends.base import TensorSpec
+from edge_agent.stages.text_detector import DetectorSettings, TextDetector, from_top_left, postprocess
+from tests.fakes import FakeEngine
+
+SETTINGS = DetectorSettings()
+
+
+def map_with(*boxes: tuple[tuple[float, float], tuple[float, float], float]) -> npt.NDArray[np.uint8]:
+    canvas = np.zeros((736, 1312), np.uint8)
+    for box in boxes:
+        cv2.fillPoly(canvas, [cv2.boxPoints(box).astype(np.int32)], 230)
+    return canvas
+
+
+def test_empty_map_gives_no_box() -> None:
+    assert postprocess(np.zeros((64, 64), np.uint8), 64, 64, SETTINGS) == ()
+
+
+def test_box_is_scaled_to_the_frame() -> None:
+    (box,) = postprocess(map_with(((656.0, 368.0), (200.0, 20.0), 0.0)), 656, 368, SETTINGS)
+    assert np.allclose(box.quad.centre, (328, 184), atol=1)
+    assert box.score == pytest.approx(230 / 255, abs=0.05)
+
+
+def test_weak_region_is_no_box() -> None:
+    weak = (map_with(((300.0, 300.0), (200.0, 20.0), 0.0)) > 0).astype(np.uint8) * 100  # 0.39: above 0.3, below 0.5
+    assert postprocess(weak, 1312, 736, SETTINGS) == ()
+
+
+@pytest.mark.parametrize("angle", [0.0, 12.0, 30.0, -25.0])
+@pytest.mark.parametrize("size", [(200.0, 24.0), (60.0, 40.0), (24.0, 150.0)])
+def test_growth_equals_the_polygon_offset_of_pyclipper(size: tuple[float, float], angle: float) -> None:
+    canvas = map_with(((600.0, 350.0), size, angle))
+    (box,) = postprocess(canvas, canvas.shape[1], canvas.shape[0], SETTINGS)
+
+    region = cv2.dilate((canvas > 76).astype(np.uint8), np.ones((2, 2), np.uint8))
+    contours, _ = cv2.findContours(region, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
+    corners = cv2.boxPoints(cv2.minAreaRect(contours[0]))
+    distance = cv2.contourArea(corners) * SETTINGS.unclip_ratio / cv2.arcLength(corners, closed=True)
+    offset = pyclipper.PyclipperOffset()
+    offset.AddPath(np.round(corners * 1000).astype(int).tolist(), pyclipper.JT_ROUND, pyclipper.ET_CLOSEDPOLYGON)
+    grown = np.array(offset.Execute(distance * 1000)[0], np.float32) / 1000
+    expected = from_top_left(cv2.boxPoints(cv2.minAreaRect(grown)))
+    assert np.abs(box.quad.points - expected).max() < 0.75
+
+
+def test_box_stays_inside_the_frame() -> None:
+    (box,) = postprocess(map_with(((20.0, 20.0), (200.0, 40.0), 0.0)), 1312, 736, SETTINGS)
+    assert box.quad.points.min() >= 0
+
+
+def test_specks_are_not_boxes() -> None:
+    canvas = np.zeros((100, 100), np.uint8)
+    canvas[50, 50] = 255
+    assert postprocess(canvas, 100, 100, SETTINGS) == ()
+
+
+def test_corners_start_at_the_texts_own_top_left() -> None:
+    corners = cv2.boxPoints(((50.0, 50.0), (40.0, 10.0), 20.0))
+    for shift in range(4):
+        ordered = from_top_left(np.roll(corners, shift, axis=0))
+        top, left = ordered[1] - ordered[0], ordered[3] - ordered[0]
+        assert np.degrees(np.arctan2(top[1], top[0])) == pytest.approx(20, abs=0.5)
+        assert np.cross(np.append(top, 0), np.append(left, 0))[2] > 0  # clockwise on screen
+
+
+def test_detect_feeds_uint8_bgr_at_the_models_multiple() -> None:
+    seen = TensorSpec("image", "uint8", (1, None, None, 3))
+    engine = FakeEngine(lambda feed: {"probability": np.zeros(feed["image"].shape[:3], np.uint8)}, (seen,))
+    red = np.zeros((720, 1280, 3), np.uint8)
+    red[..., 2] = 255
+    assert TextDetector(engine, SETTINGS).detect(red) == ()
+    (feed,) = engine.feeds
+    assert feed["image"].shape == (1, 736, 1312, 3)
+    assert (feed["image"] == (0, 0, 255)).all()

@@ -1,0 +1,163 @@
+"""TextRecogniser: crops, batches and decoding with a made engine; no model is needed."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from edge_agent.backends.base import Array, Feed, TensorSpec
+from edge_agent.errors import ModelError
+from edge_agent.records import Quad, TextBox
+from edge_agent.stages.text_recogniser import (
+    RecogniserSettings,
+    TextRecogniser,
+    decode,
+    directions,
+    plan_batches,
+    split_wide,
+)
+from tests.fakes import FakeEngine
+
+SETTINGS = RecogniserSettings()
+CHARSET = ["", *"0123456789", " "]
+INPUT = TensorSpec("image", "uint8", (None, 48, None, 3))
+
+
+def quad(left: float, top: float, width: float, height: float) -> Quad:
+    return Quad(np.array([[left, top], [left + width, top], [left + width, top + height], [left, top + height]]))
+
+
+def box(left: float, top: float, width: float, height: float) -> TextBox:
+    return TextBox(quad(left, top, width, height), 0.9)
+
+
+def grey_reader(feed: Feed) -> dict[str, Array]:
+    """Reads a crop as one digit: its left-most grey value over 20."""
+    digits = (feed["image"][:, 24, 2, 0] // 20).astype(np.int32) + 1
+    steps = feed["image"].shape[2] // 8
+    index = np.zeros((len(digits), steps), np.int32)
+    index[:, 0] = digits
+    return {"index": index, "probability": np.full(index.shape, 0.75, np.float32)}
+
+
+def recogniser() -> tuple[TextRecogniser, FakeEngine]:
+    engine = FakeEngine(grey_reader, (INPUT,))
+    return TextRecogniser(engine, CHARSET, SETTINGS), engine
+
+
+def stripes(count: int) -> npt.NDArray[np.uint8]:
+    image = np.zeros((count * 20, 400, 3), np.uint8)
+    for n in range(count):
+        image[n * 20 : n * 20 + 20] = (n % 10) * 20 + 5
+    return image
+
+
+def test_no_boxes_means_no_inference() -> None:
+    stage, engine = recogniser()
+    assert stage.recognise(np.zeros((50, 50, 3), np.uint8), []) == ()
+    assert engine.feeds == []
+
+
+def test_each_line_belongs_to_its_own_box_whatever_the_batches() -> None:
+    stage, engine = recogniser()
+    shuffled = list(range(23))
+    random.Random(7).shuffle(shuffled)
+    boxes = [box(0, n * 20, 40 + 13 * n, 20) for n in shuffled]
+    lines = stage.recognise(stripes(23), boxes)
+    assert [line.text for line in lines] == [str(n % 10) for n in shuffled]
+    assert sum(len(feed["image"]) for feed in engine.feeds) == 23
+    assert max(len(feed["image"]) for feed in engine.feeds) <= SETTINGS.max_batch
+    assert {feed["image"].shape[2] for feed in engine.feeds} <= set(SETTINGS.widths_px)
+
+
+def test_second_frame_never_repeats_the_first_ones_text() -> None:
+    stage, _ = recogniser()
+    assert [line.text for line in stage.recognise(stripes(3), [box(0, 40, 100, 20)])] == ["2"]
+    assert [line.text for line in stage.recognise(stripes(3), [box(0, 20, 100, 20)])] == ["1"]
+    assert stage.recognise(stripes(3), []) == ()
+
+
+@pytest.mark.parametrize("size", [(3000.0, 20.0), (400.0, 12.0), (5.0, 5.0), (12.0, 400.0)])
+def test_extreme_crops_fit_the_ladder(size: tuple[float, float]) -> None:
+    stage, engine = recogniser()
+    stage.recognise(np.full((500, 3100, 3), 45, np.uint8), [box(10, 10, *size)])
+    assert engine.feeds
+    assert {feed["image"].shape[2] for feed in engine.feeds} <= set(SETTINGS.widths_px)
+
+
+def test_wide_line_is_cut_where_there_is_no_ink_and_joined() -> None:
+    image = np.full((40, 6000, 3), 255, np.uint8)
+    image[10:30, ::7] = 0
+    image[:, 1200:1230] = 255
+    pieces = split_wide(image, quad(0, 0, 6000, 40), SETTINGS)
+    assert 5 <= len(pieces) <= 7
+    assert 1200 <= pieces[0].points[1][0] <= 1230
+    assert pieces[0].points[0][0] == 0
+    assert pieces[-1].points[1][0] == 6000
+    for left, right in itertools.pairwise(pieces):
+        assert left.points[1].tolist() == right.points[0].tolist()
+    stage, _ = recogniser()
+    ((text, confidence),) = stage.read_quads(np.full((40, 6000, 3), 45, np.uint8), [quad(0, 0, 6000, 40)])
+    assert text == "2" * len(split_wide(np.full((40, 6000, 3), 45, np.uint8), quad(0, 0, 6000, 40), SETTINGS))
+    assert confidence == pytest.approx(0.75)
+
+
+def test_lone_tall_character_is_also_read_upright_and_long_vertical_text_is_not() -> None:
+    assert len(directions(quad(0, 0, 20, 20))) == 1
+    assert [d.angle_deg for d in directions(quad(0, 0, 20, 40))] == [0, 90, -90]
+    assert [d.angle_deg for d in directions(quad(0, 0, 20, 100))] == [90, -90]
+
+
+def test_text_at_the_frames_edge_is_flagged_cut() -> None:
+    stage, _ = recogniser()
+    image = np.full((100, 300, 3), 45, np.uint8)
+    lines = stage.recognise(image, [box(0, 10, 100, 20), box(50, 50, 100, 20), box(190, 70, 109, 20)])
+    assert [line.flags for line in lines] == [("cut",), (), ("cut",)]
+
+
+def test_line_below_the_confidence_is_not_a_line() -> None:
+    engine = FakeEngine(grey_reader, (INPUT,))
+    strict = RecogniserSettings(min_confidence=0.8)
+    assert TextRecogniser(engine, CHARSET, strict).recognise(stripes(1), [box(0, 0, 100, 20)]) == ()
+
+
+def test_decode_merges_repeats_and_keeps_doubles_parted_by_a_blank() -> None:
+    index = np.array([0, 2, 2, 0, 2, 3, 0, 11, 3], np.int32)
+    probability = np.array([9, 0.5, 9, 9, 0.7, 0.9, 9, 1.0, 0.9], np.float32)
+    assert decode(index, probability, CHARSET) == ("112 2", pytest.approx(0.8))
+    assert decode(np.zeros(5, np.int32), np.ones(5, np.float32), CHARSET) == ("", 0.0)
+
+
+def test_batches_hold_every_crop_once_and_pad_little() -> None:
+    widths = [50, 1600, 52, 310, 300, 55, 900]
+    batches = plan_batches(widths, SETTINGS)
+    assert sorted(n for batch in batches for n in batch.members) == list(range(len(widths)))
+    assert [(batch.members, batch.width_px) for batch in batches] == [
+        ((0, 2, 5), 64),
+        ((4, 3), 320),
+        ((6,), 960),
+        ((1,), 1600),
+    ]
+
+
+def test_batch_plan_costs_no_more_than_one_call_each_or_full_batches() -> None:
+    rng = random.Random(3)
+    for _ in range(50):
+        widths = [rng.randint(1, 1600) for _ in range(rng.randint(1, 30))]
+        planned = sum(SETTINGS.batch_cost_px + len(b.members) * b.width_px for b in plan_batches(widths, SETTINGS))
+        rungs = sorted(next(r for r in SETTINGS.widths_px if r >= w) for w in widths)
+        single = sum(SETTINGS.batch_cost_px + r for r in rungs)
+        full = sum(
+            SETTINGS.batch_cost_px + len(part) * part[-1]
+            for part in (rungs[i : i + SETTINGS.max_batch] for i in range(0, len(rungs), SETTINGS.max_batch))
+        )
+        assert planned <= min(single, full)
+
+
+def test_charset_without_a_blank_is_refused() -> None:
+    with pytest.raises(ModelError, match="blank"):
+        TextRecogniser(FakeEngine(grey_reader, (INPUT,)), ["a", "b"], SETTINGS)
