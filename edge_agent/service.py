@@ -1,0 +1,80 @@
+"""Service: how the process lives under systemd (or without it): readiness, heartbeat, and the wish to stop.
+
+The protocol is sd_notify(3): datagrams of KEY=VALUE lines to the socket that NOTIFY_SOCKET names.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Notifier:
+    """Tells the service manager how the process is; does nothing where none listens. Main thread only.
+
+    `heartbeat` is for finished work of the main loop, never for a timer: a loop that hangs must be noticed.
+    """
+
+    def __init__(self, environ: Mapping[str, str], monotonic: Callable[[], float]) -> None:
+        self._address = environ.get("NOTIFY_SOCKET", "")
+        watchdog_us = int(environ.get("WATCHDOG_USEC") or 0)
+        self._heartbeat_every_s = watchdog_us / 1e6 / 4
+        self._monotonic = monotonic
+        self._last_heartbeat = float("-inf")
+
+    def ready(self, status: str) -> None:
+        """Start-up is over: engines loaded and one inference passed."""
+        self._send(f"READY=1\nSTATUS={status}")
+
+    def status(self, status: str) -> None:
+        """One line for `systemctl status`."""
+        self._send(f"STATUS={status}")
+
+    def heartbeat(self) -> None:
+        """The main loop has come round; sent at most four times per watchdog interval."""
+        now = self._monotonic()
+        if now - self._last_heartbeat >= self._heartbeat_every_s:
+            self._last_heartbeat = now
+            self._send("WATCHDOG=1")
+
+    def stopping(self) -> None:
+        """Shutdown has begun."""
+        self._send("STOPPING=1")
+
+    def _send(self, state: str) -> None:
+        if not self._address:
+            return
+        address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+                channel.sendto(state.encode(), address)
+        except OSError:
+            return  # the manager has gone; the agent's work does not depend on it
+
+
+@contextmanager
+def stop_on_signals(stop: threading.Event) -> Iterator[None]:
+    """While inside, SIGTERM and SIGINT set `stop`. SIGTERM may come again (a manager repeats itself); a second
+    SIGINT is a person in a hurry and ends the process at once."""
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+
+    def wish(number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGINT and stop.is_set():
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        stop.set()
+
+    for number in STOP_SIGNALS:
+        signal.signal(number, wish)
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)

@@ -1,0 +1,105 @@
+"""Service: what a real NOTIFY_SOCKET receives, and what signals do."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from edge_agent.service import Notifier, stop_on_signals
+
+
+def received(channel: socket.socket) -> list[str]:
+    channel.setblocking(False)
+    messages = []
+    while True:
+        try:
+            messages.append(channel.recv(4096).decode())
+        except BlockingIOError:
+            return messages
+
+
+def test_manager_hears_readiness_heartbeat_and_farewell(tmp_path: Path) -> None:
+    path = tmp_path / "notify"
+    now = [0.0]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        channel.bind(str(path))
+        notifier = Notifier({"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "8000000"}, lambda: now[0])
+        notifier.ready("reading")
+        for now[0] in (0.0, 0.5, 1.9, 2.0, 2.1, 4.0):  # a quarter of 8 s apart at most
+            notifier.heartbeat()
+        notifier.stopping()
+        assert received(channel) == [
+            "READY=1\nSTATUS=reading",
+            "WATCHDOG=1",
+            "WATCHDOG=1",
+            "WATCHDOG=1",
+            "STOPPING=1",
+        ]
+
+
+def test_abstract_socket_is_reached() -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        name = f"edge-agent-test-{os.getpid()}"
+        channel.bind("\0" + name)
+        Notifier({"NOTIFY_SOCKET": "@" + name}, lambda: 0.0).status("hello")
+        assert received(channel) == ["STATUS=hello"]
+
+
+def test_no_manager_or_a_gone_one_is_no_trouble(tmp_path: Path) -> None:
+    Notifier({}, lambda: 0.0).ready("x")
+    Notifier({"NOTIFY_SOCKET": str(tmp_path / "gone")}, lambda: 0.0).ready("x")
+
+
+def test_signal_is_a_wish_and_handlers_are_given_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    stop = threading.Event()
+    with stop_on_signals(stop):
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.wait(5)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+CHILD = """
+import threading, time
+from edge_agent.service import stop_on_signals
+stop = threading.Event()
+with stop_on_signals(stop):
+    print('up', flush=True)
+    stop.wait()
+    print('stopping', flush=True)
+    time.sleep(EXTRA_S)
+print('down', flush=True)
+"""
+
+
+def child(extra_s: float) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHILD.replace("EXTRA_S", str(extra_s))], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    return process
+
+
+def test_second_interrupt_ends_the_process_at_once() -> None:
+    with child(60) as process:
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "stopping\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(5) == -signal.SIGINT
+
+
+def test_second_terminate_changes_nothing() -> None:
+    with child(0.3) as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "stopping\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.readline() == "down\n"
+        assert process.wait(5) == 0
