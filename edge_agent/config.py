@@ -41,6 +41,12 @@ class CameraConfig(Section):
     reconnect_min_s: Seconds = 0.5
     reconnect_max_s: Seconds = 30.0
     max_pixels: Annotated[int, Field(ge=1)] = 50_000_000
+    # v4l2: four characters such as MJPG, YUYV, GREY, Y16
+    pixel_format: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9 ]{3,4}$")] | None = None
+    # significant bits in 16-bit samples (10, 12, 14 for most sensors); None: all 16
+    bit_depth: Annotated[int, Field(ge=8, le=16)] | None = None
+    # rtsp: what decodes the stream; auto takes FFmpeg where this OpenCV has it, gstreamer is the Jetson's hardware
+    decoder: Literal["auto", "ffmpeg", "gstreamer"] = "auto"
 
 
 class BackendConfig(Section):
