@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "edge_agent"
-GROUND = {"records", "config", "errors", "registry", "strict_yaml", "__init__"}
+GROUND = {"records", "messages", "config", "errors", "registry", "secrets", "strict_yaml", "__init__"}
 
 # room -> the other rooms it may import (the ground floor is open to all; a room may always import itself)
 MAY_IMPORT = {
