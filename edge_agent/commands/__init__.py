@@ -1,0 +1,1 @@
+"""Commands: the verbs of the command line, one a file."""
