@@ -1,0 +1,210 @@
+"""Table: readings as they arrive, a live table on a terminal, one line each where stdout is a file or a pipe."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+from edge_agent.records import json_bytes
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.table import Table
+
+NONE = "-"
+FPS_WINDOW = 30  # readings of one camera that its frames a second are taken over
+
+# field -> the table's column, in order; other fields stand together in the last one
+COLUMNS = {"product_name": "product", "lot": "lot", "expiry_date": "expiry", "serial_number": "serial"}
+OTHER = "also"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One reading in words; `fields` by name, every text made safe to print."""
+
+    camera: str
+    seq: int
+    lines: tuple[str, ...]
+    fields: Mapping[str, str]
+    confidence: float | None
+    fps: float | None
+    reason: str
+
+    @property
+    def headline(self) -> str:
+        """The product's name, else the texts one after the other, else why there are none."""
+        return self.fields.get("product_name") or " | ".join(self.lines) or self.reason
+
+    @property
+    def other(self) -> str:
+        """The fields that have no column."""
+        return ", ".join(value for name, value in self.fields.items() if name not in COLUMNS)
+
+
+@dataclass
+class FpsMeter:
+    """Frames a second of each camera over its last readings; None until there are two."""
+
+    arrivals: dict[str, deque[float]] = field(default_factory=dict)
+
+    def tick(self, camera: str, mono: float) -> float | None:
+        times = self.arrivals.setdefault(camera, deque(maxlen=FPS_WINDOW))
+        times.append(mono)
+        return (len(times) - 1) / (times[-1] - times[0]) if times[-1] > times[0] else None
+
+
+def row(reading: Mapping[str, Any], fps: float | None) -> Row:
+    """The row of one message of the MQTT result schema. A field found twice shows both values."""
+    fields: dict[str, str] = {}
+    for found in reading["fields"]:
+        name, value = safe(found["name"]), safe(found["value"])
+        fields[name] = f"{fields[name]} / {value}" if name in fields else value
+    confidences = [float(line["confidence"]) for line in reading["lines"]]
+    return Row(
+        safe(reading["camera"]),
+        int(reading["seq"]),
+        tuple(safe(line["text"]) for line in reading["lines"]),
+        fields,
+        sum(confidences) / len(confidences) if confidences else None,
+        fps,
+        safe(reading["reason"] or "no_text"),
+    )
+
+
+def safe(text: Any) -> str:
+    """Text that does nothing to a terminal: what cannot be printed (also lone surrogates) becomes a space."""
+    return "".join(c if c.isprintable() else " " for c in str(text))
+
+
+class ReadingTable(Protocol):
+    """Shows messages of the MQTT result schema; a context manager."""
+
+    def add(self, reading: Mapping[str, Any], fps: float | None) -> None: ...
+
+    def note(self, text: str) -> None:
+        """Says something that is not a reading; not on stdout unless that is a terminal."""
+        ...
+
+    def __enter__(self) -> ReadingTable: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def open_table(title: str, stream: IO[str], as_json: bool = False) -> ReadingTable:
+    """A live table where `stream` is a terminal and rich is installed, else plain lines with the same content.
+
+    `as_json`: the messages themselves, one a line.
+    """
+    if as_json:
+        return JsonLines(stream)
+    if stream.isatty() and importlib.util.find_spec("rich") is not None:
+        return LiveTable(title, stream)
+    return PlainTable(stream)
+
+
+class PlainTable:
+    """One line a reading: for logs, pipes and CI."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def add(self, reading: Mapping[str, Any], fps: float | None) -> None:
+        shown = row(reading, fps)
+        fields = "  ".join(f"{COLUMNS.get(name, name)} {value}" for name, value in shown.fields.items())
+        texts = fields or " | ".join(shown.lines) or shown.reason
+        count = f"{len(shown.lines)} {'line' if len(shown.lines) == 1 else 'lines'}"
+        figures = f"confidence {figure(shown.confidence, 2)}  fps {figure(shown.fps, 1)}"
+        print(f"{shown.camera}  #{shown.seq}  {count}  {figures}  {texts}", file=self._stream, flush=True)
+
+    def note(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def __enter__(self) -> PlainTable:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+
+class JsonLines(PlainTable):
+    """The message itself, one a line."""
+
+    def add(self, reading: Mapping[str, Any], fps: float | None) -> None:
+        print(json_bytes(reading).decode(), file=self._stream, flush=True)
+
+
+class LiveTable:
+    """The last readings, drawn in place."""
+
+    def __init__(self, title: str, stream: IO[str]) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._title = title
+        self._console: Console = Console(file=stream)
+        self._rows: deque[Row] = deque(maxlen=max(3, min(12, self._console.height - 8)))
+        self._count = 0
+        self._live: Live = Live(self._drawn(), console=self._console, refresh_per_second=8, transient=False)
+
+    def add(self, reading: Mapping[str, Any], fps: float | None) -> None:
+        self._count += 1
+        self._rows.append(row(reading, fps))
+        self._live.update(self._drawn())
+
+    def note(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False)
+
+    def __enter__(self) -> LiveTable:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def _drawn(self) -> Table:
+        from rich.box import ROUNDED, SIMPLE_HEAD
+        from rich.table import Table
+        from rich.text import Text
+
+        roomy = self._console.width >= 110
+        title = Text(f"{self._title}   {self._count} readings", "bold")
+        table = Table(box=ROUNDED, title=title, expand=True)
+        if not roomy:
+            table.box, table.padding = SIMPLE_HEAD, 0
+        table.add_column("camera", no_wrap=True)
+        table.add_column("seq", justify="right", no_wrap=True)
+        table.add_column("lines", justify="right", no_wrap=True)
+        table.add_column("product", no_wrap=True, overflow="ellipsis", ratio=1)
+        for name, heading in COLUMNS.items():
+            if name != "product_name":
+                table.add_column(heading, style="green", no_wrap=True, overflow="ellipsis", min_width=10, max_width=24)
+        if roomy:
+            table.add_column(OTHER, style="cyan", no_wrap=True, overflow="ellipsis", ratio=1)
+        table.add_column("conf", justify="right", no_wrap=True)
+        table.add_column("FPS", justify="right", no_wrap=True, style="bold")
+        for shown in self._rows:
+            table.add_row(*(Text(cell) for cell in self._cells(shown, roomy)))
+        return table
+
+    def _cells(self, shown: Row, roomy: bool) -> list[str]:
+        found = [shown.fields.get(name, NONE) for name in COLUMNS if name != "product_name"]
+        other = [shown.other or NONE] if roomy else []
+        figures = [figure(shown.confidence, 2), figure(shown.fps, 1)]
+        return [shown.camera, str(shown.seq), str(len(shown.lines)), shown.headline, *found, *other, *figures]
+
+
+def figure(value: float | None, digits: int) -> str:
+    """A number, or `-` where there is none."""
+    return NONE if value is None else f"{value:.{digits}f}"
