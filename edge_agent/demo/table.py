@@ -61,10 +61,13 @@ class FpsMeter:
 
 
 def row(reading: Mapping[str, Any], fps: float | None) -> Row:
-    """The row of one message of the MQTT result schema. A field found twice shows both values."""
+    """The row of one message of the MQTT result schema. A field found twice shows both values.
+
+    A field without a value (a date that does not exist) shows the text as seen, in doubt.
+    """
     fields: dict[str, str] = {}
     for found in reading["fields"]:
-        name, value = safe(found["name"]), safe(found["value"])
+        name, value = safe(found["name"]), safe(found["value"] or f"{found['text']} (?)")
         fields[name] = f"{fields[name]} / {value}" if name in fields else value
     confidences = [float(line["confidence"]) for line in reading["lines"]]
     return Row(

@@ -97,6 +97,11 @@ def test_a_field_found_twice_shows_both() -> None:
     assert row(reading(fields=twice), None).fields == {"lot": "A / B"}
 
 
+def test_a_field_without_a_value_shows_the_text_in_doubt() -> None:
+    fields = [{"name": "expiry_date", "value": "", "text": "31/02/2027"}]
+    assert row(reading(fields=fields), None).fields == {"expiry_date": "31/02/2027 (?)"}
+
+
 @pytest.mark.parametrize("make", [PlainTable, lambda out: LiveTable("title", out)])
 def test_text_cannot_command_the_terminal(make: Any) -> None:
     evil = "\x1b[2J\x07[red]LOT[/red]\r\n\u202e\ud83d"
