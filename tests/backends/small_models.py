@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 
 def mean_colour(path: Path, factor: float = 1.0) -> Path:
@@ -33,6 +34,24 @@ def fragile(path: Path) -> Path:
     nodes = [helper.make_node("Reshape", ["image", "shape"], ["rows"])]
     outputs = [helper.make_tensor_value_info("rows", TensorProto.UINT8, [2, 3])]
     return save(path, nodes, ["N", "H", "W", 3], outputs, [helper.make_tensor("shape", TensorProto.INT64, [2], [2, 3])])
+
+
+def layered(path: Path) -> Path:
+    """`image` uint8 (N, H, W, 3) -> `peak` float32 (N,): through layers of several sizes, as in a real network."""
+    random = np.random.default_rng(0)
+    nodes = [
+        helper.make_node("Cast", ["image"], ["float"], to=TensorProto.FLOAT),
+        helper.make_node("Transpose", ["float"], ["t0"], perm=[0, 3, 1, 2]),
+    ]
+    constants = []
+    for n, (before, behind) in enumerate([(3, 32), (32, 32), (32, 64), (64, 32), (32, 16)]):
+        weight = random.normal(0, 0.1, (behind, before, 1, 1)).astype(np.float32)
+        constants.append(numpy_helper.from_array(weight, f"w{n}"))
+        nodes.append(helper.make_node("Conv", [f"t{n}", f"w{n}"], [f"c{n}"]))
+        nodes.append(helper.make_node("Softmax" if n % 2 else "Relu", [f"c{n}"], [f"t{n + 1}"]))
+    nodes.append(helper.make_node("ReduceMax", ["t5"], ["peak"], axes=[1, 2, 3], keepdims=0))
+    outputs = [helper.make_tensor_value_info("peak", TensorProto.FLOAT, ["N"])]
+    return save(path, nodes, ["N", "H", "W", 3], outputs, constants)
 
 
 def save(

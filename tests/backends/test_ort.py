@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 from edge_agent.backends.ort import OrtBackend, cpu_quota, session_options, usable_cores
 from edge_agent.errors import EngineError, ModelError
-from tests.backends.small_models import fragile, mean_colour, save
+from tests.backends.small_models import fragile, layered, mean_colour, save
 
 
 def test_fingerprint_names_library_file_and_precision(tmp_path: Path) -> None:
@@ -69,17 +69,14 @@ def test_threads_are_those_asked_for() -> None:
 
 
 def test_resident_memory_stays_flat_whatever_shapes_come(tmp_path: Path) -> None:
-    engine = OrtBackend(1).load(mean_colour(tmp_path / "model.onnx"))
+    engine = OrtBackend(1).load(layered(tmp_path / "model.onnx"))
     process, random = psutil.Process(), np.random.default_rng(0)
-    shapes = [(int(n), int(h), int(w), 3) for n, h, w in random.integers((1, 16, 16), (9, 200, 400), (150, 3))]
-    largest = (8, 200, 400, 3)
-    for shape in [largest, *shapes[:50]]:
-        engine.infer({"image": np.zeros(shape, np.uint8)})
+    engine.infer({"image": np.zeros((8, 48, 320, 3), np.uint8)})
     before = process.memory_info().rss
-    for shape in shapes:
-        engine.infer({"image": np.zeros(shape, np.uint8)})
+    for count, width in zip(random.integers(1, 9, 150), random.integers(2, 41, 150), strict=True):
+        engine.infer({"image": np.zeros((int(count), 48, int(width) * 8, 3), np.uint8)})
     grown_mb = (process.memory_info().rss - before) / 2**20
-    assert grown_mb < 8, f"grew by {grown_mb:.1f} MB; one batch as float32 takes {np.prod(largest) * 4 / 2**20:.1f} MB"
+    assert grown_mb < 10, f"grew by {grown_mb:.0f} MB"  # 45 with onnxruntime's own settings
     engine.close()
 
 
