@@ -13,11 +13,15 @@ GROUND = {
     "records",
     "messages",
     "config",
+    "environment",
     "errors",
+    "keys",
     "problems",
     "registry",
     "secrets",
+    "sources",
     "strict_yaml",
+    "validation",
     "__init__",
 }
 
@@ -46,8 +50,8 @@ MAY_IMPORT = {
 
 # heavy library -> the modules (below edge_agent) that may import it
 HOMES = {
-    "tensorrt": {"backends.trt", "backends.trt_build", "backends.plan"},
-    "pycuda": {"backends.trt", "backends.trt_build", "backends.pool"},
+    "tensorrt": {"backends.trt", "backends.trt_api", "backends.trt_build"},
+    "pycuda": {"backends.gpu"},
     "onnxruntime": {"backends.ort", "models.check", "calibrate"},
     "onnx": {"models", "calibrate", "backends.trt_build"},
     "paho": {"transports.mqtt", "demo.subscriber"},
