@@ -73,6 +73,8 @@ def build_encoder(spec: ModelSpec, sources: Mapping[Role, bytes]) -> onnx.ModelP
     """A sentence encoder: built from safetensors, or a user's ONNX as it is."""
     if "onnx" in sources:
         original = load_onnx(sources["onnx"], spec.name)
+        if has_agreed_tensors(spec, original):
+            return original
         return finish(agreed_encoder(surgery.raise_opset(original)), spec)
     try:
         config = json.loads(sources["config"])

@@ -143,8 +143,10 @@ def run_pip(command: list[str], folder: Path, say: Say) -> None:
 def _last_word(log: Path) -> str:
     lines = [line.strip() for line in log.read_text("utf-8", errors="replace").splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR") or "No module named pip" in line]
-    # an index URL may carry a password
-    return re.sub(r"(\w+://)[^/\s@]+@", r"\1***@", (errors or lines or ["it said nothing"])[-1])
+    word = (errors or lines or ["it said nothing"])[-1]
+    if "No module named pip" in word:
+        word += " (install it: apt install python3-pip, or python -m ensurepip)"
+    return re.sub(r"(\w+://)\S*@", r"\1***@", word)  # an index URL may carry a password
 
 
 def _size_of(folder: Path) -> int:
