@@ -30,8 +30,10 @@ BRIGHT: Colour = (244, 244, 244)
 DIM: Colour = (164, 160, 156)
 PLAIN_LINE: Colour = (186, 172, 96)
 FIELD_COLOURS: tuple[Colour, ...] = (
-    (64, 188, 72), (36, 148, 250), (232, 120, 60), (200, 84, 190), (66, 84, 232), (190, 176, 40), (40, 190, 220),
+    (64, 188, 72), (36, 148, 250), (232, 120, 60), (200, 84, 190), (66, 84, 232),
+    (190, 176, 40), (40, 190, 220), (150, 120, 250), (120, 200, 160), (90, 140, 180),
 )  # fmt: skip
+ROW_STEP = 1.35  # from row to row, in heights of a letter
 FULL_SIZE_PX = 720  # pictures with a longer short side get larger letters, so that they read the same when shrunk
 
 # tried in this order for text that Pillow's own font lacks; Debian and Ubuntu put them here
@@ -61,16 +63,22 @@ def annotated(image: Picture, reading: Reading, title: str = "") -> Picture:
     """
     scale = max(1.0, min(image.shape[:2]) / FULL_SIZE_PX)
     letters = choose_letters()
-    panel = _Panel(letters, round(430 * scale), round(22 * scale))
     colours = line_colours(reading)
     rows = [*_field_rows(reading, title or f"{reading.camera} #{reading.seq}"), *_line_rows(reading, colours)]
-    height = max(image.shape[0], min(panel.height_px(len(rows)), round(FULL_SIZE_PX * scale)))
+    least_height = max(image.shape[0], round(FULL_SIZE_PX * scale))
+    panel = _Panel(letters, round(430 * scale), row_size(len(rows), least_height, scale))
+    height = max(image.shape[0], min(panel.height_px(len(rows)), least_height))
     canvas = np.empty((height, image.shape[1] + panel.width, 3), np.uint8)
     canvas[:] = PANEL
     canvas[: image.shape[0], : image.shape[1]] = image
     _outline(canvas[: image.shape[0], : image.shape[1]], reading, colours, letters, scale)
     panel.draw(canvas, image.shape[1], rows)
     return canvas
+
+
+def row_size(rows: int, height_px: int, scale: float) -> int:
+    """The height of the panel's letters, px: smaller for many rows, as far as one can read them."""
+    return max(round(14 * scale), min(round(22 * scale), int(height_px / (rows * ROW_STEP + 1))))
 
 
 def line_colours(reading: Reading) -> dict[int, Colour]:
@@ -202,7 +210,7 @@ class _Panel:
 
     @property
     def step(self) -> int:
-        return round(self.size * 1.35)
+        return round(self.size * ROW_STEP)
 
     def height_px(self, rows: int) -> int:
         return rows * self.step + self.size

@@ -228,34 +228,34 @@ def sample_labels(year: int) -> tuple[Label, ...]:
     """
     return (
         Label(
-            "Saline Solution 0.9 %", "CLARA MEDICAL SUPPLIES", "A7K2093", date(year + 1, 8, 31), "48213-0917",
+            "Sterile Saline Solution", "Clara Medical Ltd, Dublin", "A7K2093", date(year + 1, 8, 31), "48213-0917",
             "500 g", _gtin("952123456701"), "www.example.com/saline", "band", (16, 62, 112),
-            note="Sterile, for single use only",
+            note="Do not use if damaged",
         ),
         Label(
-            "Dark Roast Coffee Beans", "ALTO ROASTERS", "L24-1187", date(year + 1, 5, 17), "CB-558204",
+            "Dark Roast Coffee Beans", "Alto Roasters, 10121 Torino", "L24-1187", date(year + 1, 5, 17), "CB-558204",
             "1 kg", _gtin("952123456702"), "www.example.com/coffee", "frame", (104, 52, 24),
-            expiry_key="BEST BEFORE", expiry_form="%d.%m.%y", note="Whole beans, 100 % Arabica",
+            expiry_key="BEST BEFORE", expiry_form="%d.%m.%y", note="Store in a cool, dry place",
         ),
         Label(
-            "Epoxy Adhesive", "BONDWERK INDUSTRIAL", "B230417", date(year + 2, 3, 28), "EX7-22914",
+            "Epoxy Adhesive", "Bondwerk GmbH, 20457 Hamburg", "B230417", date(year + 2, 3, 28), "EX7-22914",
             "250 g", _gtin("952123456703"), "www.example.com/epoxy", "side", (176, 36, 32),
-            lot_key="BATCH", note="Two-part, working time 30 min",
+            lot_key="BATCH", note="Wear protective gloves",
         ),
         Label(
-            "Oat Granola with Honey", "MORGENTAU FOODS", "G8814C", date(year + 1, 11, 23), "GR-310476",
+            "Granola with Honey", "Morgentau Foods Ltd, Cork", "G8814C", date(year + 1, 11, 23), "GR-310476",
             "375 g", _gtin("952123456704"), "www.example.com/granola", "band", (40, 96, 48),
             expiry_form="%d %b %Y", note="Contains oats and almonds",
         ),
         Label(
-            "Lithium Grease NLGI 2", "KUGEL LUBRICANTS", "KL-90532", date(year + 2, 12, 15), "LG2-66381",
+            "Lithium Grease NLGI 2", "Kugel AG, 70565 Stuttgart", "KL-90532", date(year + 2, 12, 15), "LG2-66381",
             "400 g", _gtin("952123456705"), "www.example.com/grease", "frame", (52, 52, 60),
             expiry_form="%d/%m/%Y", note="Keep away from open flame",
         ),
         Label(
-            "Vitamin C 1000 mg", "NORDLICHT PHARMA", "V4C7719", date(year + 2, 1, 30), "VC-204815",
+            "Vitamin C Tablets 1000 mg", "Nordlicht Pharma AB, Malmo", "V4C7719", date(year + 2, 1, 30), "VC-204815",
             "120 g", _gtin("952123456706"), "www.example.com/vitamin", "side", (214, 116, 12),
-            note="60 effervescent tablets",
+            note="Keep out of reach of children",
         ),
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edge_agent.demo.scene import SceneText
-from edge_agent.demo.table import safe
+from edge_agent.demo.table import CUT, safe
 from edge_agent.demo.video import SampleVideo
 
 # field of the reading -> what the truth calls it
@@ -18,7 +18,10 @@ MISTAKES_KEPT = 5
 
 @dataclass
 class Tally:
-    """Of one field: labels that were in full view, of these read right; and values that no label in view has."""
+    """Of one field: labels that were in full view, of these read right; and values that no label in view has.
+
+    A value that the reading itself flags as cut by the edge of the picture is not stray: it says that it is in doubt.
+    """
 
     drawn: int = 0
     right: int = 0
@@ -45,7 +48,8 @@ class Scorecard:
         in_view = {text.item for text in texts}
         whole = {item for item in in_view if self._in_full_view(item, texts)}
         for name, truth in JUDGED.items():
-            values = [str(found["value"]) for found in reading["fields"] if found["name"] == name]
+            found = [field for field in reading["fields"] if field["name"] == name]
+            values = [str(field["value"]) for field in found]
             tally = self.tallies[name]
             for item in sorted(whole):
                 expected = self.sample.labels[item][truth]
@@ -55,7 +59,7 @@ class Scorecard:
                     got = " / ".join(map(safe, values)) or "nothing"
                     self._remember(f"#{seq}: {name} is {expected}, read {got}")
             known = {self.sample.labels[item][truth] for item in in_view}
-            tally.stray += sum(value not in known for value in values)
+            tally.stray += sum(str(f["value"]) not in known for f in found if CUT not in f["flags"])
 
     def _in_full_view(self, item: int, texts: tuple[SceneText, ...]) -> bool:
         """Whether every text of the label is in the picture, none of them cut."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Protocol
@@ -23,6 +23,7 @@ FPS_WINDOW = 30  # readings of one camera that its frames a second are taken ove
 # field -> the table's column, in order; other fields stand together in the last one
 COLUMNS = {"product_name": "product", "lot": "lot", "expiry_date": "expiry", "serial_number": "serial"}
 OTHER = "also"
+CUT = "cut"  # flag of a line, and of the fields in it, that the edge of the picture cuts
 
 
 @dataclass(frozen=True)
@@ -61,24 +62,29 @@ class FpsMeter:
 
 
 def row(reading: Mapping[str, Any], fps: float | None) -> Row:
-    """The row of one message of the MQTT result schema. A field found twice shows both values.
-
-    A field without a value (a date that does not exist) shows the text as seen, in doubt.
-    """
-    fields: dict[str, str] = {}
-    for found in reading["fields"]:
-        name, value = safe(found["name"]), safe(found["value"] or f"{found['text']} (?)")
-        fields[name] = f"{fields[name]} / {value}" if name in fields else value
+    """The row of one message of the MQTT result schema."""
     confidences = [float(line["confidence"]) for line in reading["lines"]]
     return Row(
         safe(reading["camera"]),
         int(reading["seq"]),
         tuple(safe(line["text"]) for line in reading["lines"]),
-        fields,
+        {name: values_of(name, reading["fields"]) for name in dict.fromkeys(f["name"] for f in reading["fields"])},
         sum(confidences) / len(confidences) if confidences else None,
         fps,
         safe(reading["reason"] or "no_text"),
     )
+
+
+def values_of(name: str, fields: Sequence[Mapping[str, Any]]) -> str:
+    """The values of the fields of that name, those cut by the picture's edge left out where there are others.
+
+    Of product names the surest one. A field without a value (a date that does not exist) shows its text, in doubt.
+    """
+    found = [field for field in fields if field["name"] == name]
+    shown = [field for field in found if CUT not in field["flags"]] or found
+    if name == "product_name":
+        shown = [max(shown, key=lambda field: float(field["confidence"]))]
+    return " / ".join(safe(field["value"] or f"{field['text']} (?)") for field in shown)
 
 
 def safe(text: Any) -> str:

@@ -39,8 +39,8 @@ publish("health", {"pipeline": "running", "reason": None})
 publish("line1/status", {"state": "offline", "reason": "no such device"})
 for seq in range(100_000 if behaviour != "dies-later" else 3):
     fields = [
-        {"name": "lot", "value": "A7K2093"},
-        {"name": "expiry_date", "value": "2000-01-01"},
+        {"name": "lot", "value": "A7K2093", "text": "A7K2093", "confidence": 0.9, "flags": []},
+        {"name": "expiry_date", "value": "2000-01-01", "text": "2000-01-01", "confidence": 0.9, "flags": []},
     ]
     line = {"text": "LOT A7K2093", "confidence": 0.98}
     timings = {"detect": 80.0, "total": 120.0}

@@ -30,8 +30,9 @@ FRAMES = (
 
 
 def reading(seq: int, **values: str | list[str]) -> dict[str, Any]:
+    """A reading with these fields; `~` behind a value flags it as cut."""
     fields = [
-        {"name": name, "value": value}
+        {"name": name, "value": value.removesuffix("~"), "flags": ["cut"] if value.endswith("~") else []}
         for name, found in values.items()
         for value in (found if isinstance(found, list) else [found])
     ]
@@ -72,6 +73,12 @@ def test_a_right_value_beside_a_wrong_one_is_right_and_the_other_stray() -> None
 def test_labels_partly_in_view_are_not_counted_but_made_up_values_are() -> None:
     scorecard = card()
     scorecard.add(reading(1, lot=["A1", "B2", "B"]))
+    assert counts(scorecard, "lot") == (0, 0, 1)
+
+
+def test_a_value_flagged_as_cut_is_not_stray() -> None:
+    scorecard = card()
+    scorecard.add(reading(1, lot=["A", "B~"]))
     assert counts(scorecard, "lot") == (0, 0, 1)
 
 

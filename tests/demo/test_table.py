@@ -16,14 +16,18 @@ class Terminal(io.StringIO):
         return True
 
 
+def field(name: str, value: str, *flags: str, confidence: float = 0.9) -> dict[str, Any]:
+    return {"name": name, "value": value, "text": "as seen", "confidence": confidence, "flags": list(flags)}
+
+
 def reading(**changes: Any) -> dict[str, Any]:
     line = {"text": "LOT A7K2093", "confidence": 0.99}
     fields = [
-        {"name": "lot", "value": "A7K2093"},
-        {"name": "expiry_date", "value": "2027-08-31"},
-        {"name": "serial_number", "value": "48213-0917"},
-        {"name": "product_name", "value": "Saline Solution 0.9 %"},
-        {"name": "weight_volume", "value": "500 g"},
+        field("lot", "A7K2093"),
+        field("expiry_date", "2027-08-31"),
+        field("serial_number", "48213-0917"),
+        field("product_name", "Saline Solution 0.9 %"),
+        field("weight_volume", "500 g"),
     ]
     return {"camera": "line1", "seq": 37, "lines": [line, line], "fields": fields, "reason": None} | changes
 
@@ -93,19 +97,28 @@ def test_without_fields_the_texts_are_shown_and_without_texts_the_reason() -> No
 
 
 def test_a_field_found_twice_shows_both() -> None:
-    twice = [{"name": "lot", "value": "A"}, {"name": "lot", "value": "B"}]
+    twice = [field("lot", "A"), field("lot", "B")]
     assert row(reading(fields=twice), None).fields == {"lot": "A / B"}
 
 
+def test_a_cut_field_gives_way_to_a_whole_one() -> None:
+    assert row(reading(fields=[field("lot", "A"), field("lot", "BC", "cut")]), None).fields == {"lot": "A"}
+    assert row(reading(fields=[field("lot", "BC", "cut")]), None).fields == {"lot": "BC"}
+
+
+def test_of_product_names_the_surest_is_shown() -> None:
+    names = [field("product_name", "Maker", confidence=0.5), field("product_name", "Coffee", confidence=0.9)]
+    assert row(reading(fields=names), None).headline == "Coffee"
+
+
 def test_a_field_without_a_value_shows_the_text_in_doubt() -> None:
-    fields = [{"name": "expiry_date", "value": "", "text": "31/02/2027"}]
-    assert row(reading(fields=fields), None).fields == {"expiry_date": "31/02/2027 (?)"}
+    assert row(reading(fields=[field("expiry_date", "")]), None).fields == {"expiry_date": "as seen (?)"}
 
 
 @pytest.mark.parametrize("make", [PlainTable, lambda out: LiveTable("title", out)])
 def test_text_cannot_command_the_terminal(make: Any) -> None:
     evil = "\x1b[2J\x07[red]LOT[/red]\r\n\u202e\ud83d"
-    fields = [{"name": "lot", "value": evil}]
+    fields = [field("lot", evil)]
     out = io.StringIO()
     with make(out) as table:
         table.add(reading(fields=fields, lines=[{"text": evil, "confidence": 1.0}]), 1.0)
