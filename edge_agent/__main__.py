@@ -1,0 +1,54 @@
+"""The front door: `edge-agent VERB ...`; each verb lives in edge_agent/commands/ and calls one function."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from edge_agent import __version__, registry
+from edge_agent.errors import EdgeAgentError
+
+# verb -> the function that adds its parser; a new verb is one file and one row
+COMMANDS = {
+    "run": "edge_agent.commands.run:add_parser",
+    "read": "edge_agent.commands.read:add_parser",
+    "demo": "edge_agent.commands.demo:add_parser",
+    "models": "edge_agent.commands.models:add_parser",
+    "config": "edge_agent.commands.config:add_parser",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parses, calls the verb's function and returns the exit code: 0 done, 1 done in part, 2 usage, 70 and 78 as
+    edge_agent.errors says."""
+    args = parser().parse_args(argv)
+    try:
+        return int(args.func(args))
+    except EdgeAgentError as exc:
+        print(f"edge-agent: {exc}", file=sys.stderr)
+        return exc.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has gone (`| head`); nobody is left to tell
+        return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="edge-agent",
+        description="Reads labels from cameras and publishes what they say over MQTT.",
+        epilog="Start with `edge-agent read IMAGE`, then `edge-agent run --config config.yaml`. "
+        "Each verb has its own --help.",
+    )
+    top.add_argument("--version", action="version", version=f"edge-agent {__version__}")
+    verbs = top.add_subparsers(title="verbs", metavar="VERB", required=True)
+    for verb in COMMANDS:
+        registry.load(COMMANDS, verb, "verb")(verbs)
+    return top
+
+
+if __name__ == "__main__":
+    sys.exit(main())

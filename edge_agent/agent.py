@@ -1,0 +1,139 @@
+"""Agent: the running whole. Read `run_agent` first: start-up, main loop, shutdown.
+
+Threads: the main one infers and is the only one that touches engines; a reader and a watch per camera; the publisher's
+and the transport's; telemetry's. They meet in the mailbox, the outbox and the board, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from edge_agent import messages, registry
+from edge_agent.board import Board
+from edge_agent.cameras.capture import CaptureThread
+from edge_agent.cameras.status import CameraStatus
+from edge_agent.config import CameraConfig, Config
+from edge_agent.errors import EngineError, FrameError
+from edge_agent.mailbox import Mailbox
+from edge_agent.messages import CameraState
+from edge_agent.outbox import MemoryOutbox, Outbox
+from edge_agent.pipeline import Pipeline, load_pipeline
+from edge_agent.publisher import Publisher
+from edge_agent.records import Frame
+from edge_agent.service import Notifier
+from edge_agent.transports import TRANSPORTS
+from edge_agent.transports.base import Transport
+
+log = logging.getLogger(__name__)
+
+TURN_S = 0.2  # the main loop comes round at least so often
+OFFER_S = 0.5  # how long a source of which every frame counts waits for room before it looks up
+STOP_CAMERA_S = 2.0
+STOP_PUBLISHER_S = 5.0
+
+
+def run_agent(config: Config, models_dir: Path, stop: threading.Event, *, until_end: bool = False) -> None:
+    """Reads and publishes until `stop` is set, or with `until_end` until every camera has come to its end.
+
+    Raises ConfigError where a setting or model is wrong, EngineError when inference failed; what was read before is
+    offered to the broker first.
+    """
+    notifier = Notifier(os.environ, time.monotonic)
+    with ExitStack() as opened:
+        mailbox = Mailbox()
+        cameras = [capture(name, camera, mailbox) for name, camera in config.cameras.items()]
+        outbox = MemoryOutbox(config.outbox.max_bytes, config.outbox.max_age_s)
+        board = Board(outbox)
+        opened.enter_context(publishing(config, outbox, board))
+        board.say_health("starting", reason="loading models")
+        pipeline = opened.enter_context(load_pipeline(config, models_dir))
+        pipeline.warm_up()
+        for camera in cameras:
+            opened.enter_context(running(camera))
+        notifier.ready(f"reading {len(cameras)} cameras")
+        agent = Agent(pipeline, mailbox, cameras, outbox, board, notifier)
+        agent.main_loop(stop, until_end)
+        notifier.stopping()
+
+
+@dataclass
+class Agent:
+    """What the main loop works with."""
+
+    pipeline: Pipeline
+    mailbox: Mailbox
+    cameras: list[CaptureThread]
+    outbox: Outbox
+    board: Board
+    notifier: Notifier
+
+    def main_loop(self, stop: threading.Event, until_end: bool) -> None:
+        """Takes the next frame, reads it, puts the reading out; looks after the states in between."""
+        self.board.say_health("running", backend=self.pipeline.backend)
+        while not stop.is_set():
+            frame = self.mailbox.take(TURN_S)
+            if frame is not None:
+                self.read(frame)
+            statuses = [camera.status() for camera in self.cameras]
+            for status in statuses:
+                self.board.say_camera(status.camera, shown_state(status), status.reason, status.last_frame_at)
+            self.notifier.heartbeat()
+            if until_end and frame is None and all(status.state == "ended" for status in statuses):
+                return
+
+    def read(self, frame: Frame) -> None:
+        """Publishes what one frame says; a frame that cannot be read is counted and dropped."""
+        try:
+            reading = self.pipeline.read(frame)
+        except FrameError as exc:
+            log.warning("frame %d of camera %s dropped: %s", frame.seq, frame.camera, exc)
+        except EngineError as exc:
+            self.board.say_health("fault", reason=str(exc), backend=self.pipeline.backend)
+            raise
+        else:
+            self.outbox.put(messages.result(reading))
+
+
+def capture(name: str, config: CameraConfig, mailbox: Mailbox) -> CaptureThread:
+    """The camera, not yet started, that puts its frames into the mailbox; ConfigError for settings that cannot work."""
+    if config.pace == "every_frame":
+        return CaptureThread(name, config, partial(mailbox.put_waiting, timeout_s=OFFER_S))
+    return CaptureThread(name, config, mailbox.put)
+
+
+def shown_state(status: CameraStatus) -> CameraState:
+    """A camera's state in the words of the contract; the reason tells the rest."""
+    if status.state == "starting" or status.state == "ended":  # noqa: PLR1714 - two comparisons narrow the type
+        return "offline"
+    return status.state
+
+
+@contextmanager
+def running(camera: CaptureThread) -> Iterator[None]:
+    """The camera captures inside."""
+    camera.start()
+    try:
+        yield
+    finally:
+        camera.stop(STOP_CAMERA_S)
+
+
+@contextmanager
+def publishing(config: Config, outbox: Outbox, board: Board) -> Iterator[Publisher]:
+    """What is put into the outbox leaves, inside; at the end the rest is offered, and a farewell said."""
+    make = registry.load(TRANSPORTS, config.transport, "transport")
+    transport: Transport = make.from_config(config, config.device(), board.will(), board.birth)
+    publisher = Publisher(outbox, transport, config.outbox.historical_after_s)
+    publisher.start()
+    try:
+        yield publisher
+    finally:
+        publisher.stop(board.farewell(), STOP_PUBLISHER_S)

@@ -1,0 +1,40 @@
+"""`edge-agent run`: the long-running agent, as the service starts it."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from pathlib import Path
+from typing import Any
+
+DEFAULT_CONFIG = Path("config.yaml")
+
+
+def add_parser(verbs: Any) -> None:
+    """Adds the verb."""
+    parser = verbs.add_parser(
+        "run",
+        help="read the cameras and publish until stopped",
+        description="Reads every camera of the configuration and publishes readings, states and telemetry until "
+        "SIGTERM or Ctrl-C.",
+    )
+    parser.add_argument("--config", type=Path, default=DEFAULT_CONFIG, metavar="FILE", help="default: %(default)s")
+    parser.add_argument("--models-dir", type=Path, metavar="DIR", help="where the models are, over models_dir")
+    parser.add_argument("--until-end", action="store_true", help="stop once every camera has come to its end")
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs until stopped; 0 after a wished stop."""
+    from edge_agent import config as configuration
+    from edge_agent.agent import run_agent
+    from edge_agent.journal import secrets_of, start_logging
+    from edge_agent.models.spec import find_models_dir
+    from edge_agent.service import stop_on_signals
+
+    stop = threading.Event()
+    with stop_on_signals(stop):
+        config = configuration.load(args.config)
+        start_logging(config.log, secrets_of(config))
+        run_agent(config, find_models_dir(args.models_dir or config.models_dir), stop, until_end=args.until_end)
+    return 0

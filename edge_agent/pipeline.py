@@ -1,0 +1,213 @@
+"""Pipeline: one frame in, one reading out, in a straight line: detect -> order -> recognise -> extract.
+
+`load_pipeline(config, models_dir)` puts one together. The thread that loads a pipeline also reads and closes it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+
+import cv2
+
+from edge_agent import registry
+from edge_agent.backends import BACKENDS
+from edge_agent.backends.base import Backend, Engine, Profile
+from edge_agent.config import BackendConfig, Config, PipelineConfig
+from edge_agent.errors import ModelError
+from edge_agent.models import charset as charsets
+from edge_agent.models.spec import ModelSpec, Task, Variant, require_files
+from edge_agent.records import Frame, Reading, TextBox
+from edge_agent.stages.field_extractor import FieldExtractor
+from edge_agent.stages.reading_order import reading_order
+from edge_agent.stages.text_detector import DetectorSettings, TextDetector
+from edge_agent.stages.text_encoder import TextEncoder
+from edge_agent.stages.text_recogniser import RecogniserSettings, TextRecogniser
+
+NO_TEXT = "no_text"
+USUAL_FRAME_PX = (1280, 720)
+
+# languages whose labels the head cut to Latin characters can read (ISO 639)
+LATIN_LANGUAGES = frozenset(
+    (
+        "af bs ca cs cy da de en es et eu fi fil fr ga gl hr hu id is it la lb lt lv "
+        "ms mt nl no oc pl pt ro sk sl sq sv sw tl tr"
+    ).split()
+)
+
+
+class Pipeline:
+    """Reads frames. A context manager: leaving it closes the engines."""
+
+    def __init__(
+        self,
+        detector: TextDetector,
+        recogniser: TextRecogniser,
+        extractor: FieldExtractor,
+        engines: Mapping[str, Engine],
+        backend: str,
+    ) -> None:
+        self.detector = detector
+        self.recogniser = recogniser
+        self.extractor = extractor
+        self.engines = engines
+        self.backend = backend
+        self.fingerprints = {stage: engine.fingerprint for stage, engine in engines.items()}
+
+    def read(self, frame: Frame) -> Reading:
+        """The reading of one frame; no lines and reason `no_text` where there is no text.
+
+        Raises FrameError when this frame cannot be processed, EngineError when an engine failed.
+        """
+        timings_ms: dict[str, float] = {}
+        with timed(timings_ms, "total"):
+            with timed(timings_ms, "detect"):
+                boxes = in_order(self.detector.detect(frame.image))
+            with timed(timings_ms, "recognise"):
+                lines = self.recogniser.recognise(frame.image, boxes)
+            with timed(timings_ms, "extract"):
+                fields = self.extractor.extract(lines)
+        return Reading(
+            camera=frame.camera,
+            seq=frame.seq,
+            captured_at=frame.captured_at,
+            width_px=frame.width_px,
+            height_px=frame.height_px,
+            lines=lines,
+            fields=fields,
+            timings_ms=timings_ms,
+            engines=self.fingerprints,
+            backend=self.backend,
+            reason=None if lines else NO_TEXT,
+        )
+
+    def warm_up(self) -> None:
+        """Meets the usual shapes once, so that the first frame is as fast as the next."""
+        self.detector.warm_up(*USUAL_FRAME_PX)
+        self.recogniser.warm_up()
+
+    def close(self) -> None:
+        """Frees the engines; calling it again does nothing."""
+        for engine in self.engines.values():
+            engine.close()
+
+    def __enter__(self) -> Pipeline:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def in_order(boxes: tuple[TextBox, ...]) -> list[TextBox]:
+    """Boxes as a person would read them."""
+    return [boxes[n] for n in reading_order([box.quad for box in boxes])]
+
+
+@contextmanager
+def timed(timings_ms: dict[str, float], stage: str, clock: Callable[[], float] = time.perf_counter) -> Iterator[None]:
+    """Adds the wall time spent inside to `timings_ms`, in ms."""
+    began = clock()
+    yield
+    timings_ms[stage] = (clock() - began) * 1e3
+
+
+def load_pipeline(config: Config, models_dir: Path) -> Pipeline:
+    """The pipeline that `config` describes, its engines loaded.
+
+    Raises ConfigError or ModelError naming what is wrong or missing; nothing stays open then.
+    """
+    cv2.setNumThreads(1)  # its pool would spin against the engines' own: 1.3x slower on 2 cores
+    settings = config.pipeline
+    backend = load_backend(config.backend)
+    with ExitStack() as opened:
+        loader = Loader(backend, models_dir, opened)
+        detector = loader.detector(settings)
+        recogniser = loader.recogniser(settings)
+        encoder = loader.encoder(settings)
+        extractor = FieldExtractor(config.fields, encoder)
+        opened.pop_all()
+    return Pipeline(detector, recogniser, extractor, loader.engines, backend.name)
+
+
+def load_backend(config: BackendConfig) -> Backend:
+    """The backend that `config` asks for."""
+    kind = "onnxruntime" if config.kind == "auto" else config.kind
+    backend: Backend = registry.load(BACKENDS, kind, "backend")(config.threads)
+    return backend
+
+
+class Loader:
+    """Makes the stages of a pipeline; each engine made is closed by `opened` and listed in `engines` by its stage."""
+
+    def __init__(self, backend: Backend, models_dir: Path, opened: ExitStack) -> None:
+        self.backend = backend
+        self.models_dir = models_dir
+        self.opened = opened
+        self.engines: dict[str, Engine] = {}
+
+    def detector(self, settings: PipelineConfig) -> TextDetector:
+        spec = self.spec(settings.detector, "text_detection")
+        assert spec.detector is not None
+        detector_settings = DetectorSettings(
+            min_side_px=settings.detector_min_side_px,
+            max_side_px=settings.detector_max_side_px,
+            side_multiple_px=spec.detector.side_multiple_px,
+            pixel_threshold=settings.pixel_threshold,
+            box_threshold=settings.box_threshold,
+            unclip_ratio=settings.unclip_ratio,
+            max_boxes=settings.max_boxes,
+        )
+        return TextDetector(self.engine("detect", spec), detector_settings)
+
+    def recogniser(self, settings: PipelineConfig) -> TextRecogniser:
+        spec = self.spec(settings.recogniser, "text_recognition")
+        assert spec.recogniser is not None
+        variant = head_for(settings, spec)
+        charset = require_files(spec, self.models_dir, variant).charset
+        assert charset is not None
+        recogniser_settings = RecogniserSettings(
+            height_px=spec.recogniser.height_px,
+            widths_px=spec.recogniser.width_buckets_px,
+            pad_value=spec.recogniser.pad_value,
+            min_confidence=settings.min_confidence,
+        )
+        engine = self.engine("recognise", spec, variant)
+        return TextRecogniser(engine, charsets.read(charset), recogniser_settings)
+
+    def encoder(self, settings: PipelineConfig) -> TextEncoder | None:
+        if settings.encoder is None:
+            return None
+        spec = self.spec(settings.encoder, "text_embedding")
+        assert spec.encoder is not None
+        tokenizer = require_files(spec, self.models_dir).tokenizer
+        if tokenizer is None:
+            raise ModelError(f"{spec.name} has no tokenizer; name one under source.files.tokenizer in its model.yaml")
+        return TextEncoder(self.engine("encode", spec), tokenizer, spec.encoder.max_tokens, spec.encoder.prefix)
+
+    def spec(self, name: str, task: Task) -> ModelSpec:
+        """The declared model, which must be for `task`."""
+        spec = ModelSpec.load(self.models_dir, name)
+        if spec.task != task:
+            raise ModelError(f"model {name} is for {spec.task}; expected one for {task}: see `edge-agent models list`")
+        return spec
+
+    def engine(self, stage: str, spec: ModelSpec, variant: Variant = "full") -> Engine:
+        """A loaded engine for the model's variant."""
+        profiles = tuple(Profile(shapes.min, shapes.opt, shapes.max) for shapes in spec.profiles)
+        engine = self.backend.load(require_files(spec, self.models_dir, variant).onnx, profiles)
+        self.opened.callback(engine.close)
+        self.engines[stage] = engine
+        return engine
+
+
+def head_for(settings: PipelineConfig, spec: ModelSpec) -> Variant:
+    """The recogniser's head to load: the smallest that can write every configured language."""
+    if settings.characters != "auto":
+        return settings.characters
+    latin_will_do = LATIN_LANGUAGES.issuperset(settings.languages) and "latin" in spec.variants
+    return "latin" if latin_will_do else "full"
