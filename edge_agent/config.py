@@ -1,127 +1,547 @@
 """Config: what an operator may set, every bound with its unit; `config.yaml` documents each key in place.
 
-Values are frozen; unknown keys are refused. `load(path)` reads a file, `patched` applies a change from afar.
+Values are frozen; unknown keys are refused. `load(path)` reads a file and the environment, `patched` applies a change
+from afar, `cautions` says what is allowed but hardly meant. The text under a key is its documentation: it is in the
+schema (`edge-agent config schema`) and in messages.
 """
 
 from __future__ import annotations
 
+import fnmatch
+import hashlib
+import ipaddress
+import logging
+import os
+import re
+import socket
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    model_validator,
+)
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticCustomError
 
-# One topic level: no MQTT wildcard, separator or control character can be in it (field case MQ-9).
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
+from edge_agent.environment import overrides, variable_of
+from edge_agent.errors import ConfigError
+from edge_agent.keys import filled, flat, leaves, merge_patched, merged, tree_of, value_at
+from edge_agent.problems import KeyPath, Problem, dotted
+from edge_agent.secrets import MASK, masked, read_password_file
+from edge_agent.sources import (
+    STORED_KINDS,
+    has_password,
+    is_address,
+    login_problem,
+    source_caution,
+    source_problem,
+)
+from edge_agent.strict_yaml import Document, parse_document
+from edge_agent.validation import KEYS_DISAGREE, NAME_PATTERN, Origin, validated
+
+MAX_FILE_BYTES = 262_144
+MACHINE_ID_FILE = Path("/etc/machine-id")
+# topics of the device itself: a camera of this name would publish among them
+RESERVED_CAMERA_NAMES = frozenset({"command", "config", "health", "status", "telemetry"})
+
+# what the agent applies without a restart; * stands for a camera's name
+LIVE = frozenset(
+    {
+        "cameras.*.max_fps",
+        "log.level",
+        "pipeline.box_threshold",
+        "pipeline.max_boxes",
+        "pipeline.min_confidence",
+        "pipeline.pixel_threshold",
+        "pipeline.unclip_ratio",
+        "telemetry.interval_s",
+    }
+)
+
+_log = logging.getLogger(__name__)
+
+
+def _number_as_text(value: Any) -> Any:
+    """`source: 0` and `protocol: 5` are whole numbers in YAML and text here."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _host(text: str) -> str:
+    if is_address(text):
+        raise ValueError("a host is a name or an IP address alone, without mqtt:// or the like")
+    if re.fullmatch(r"[\w-][\w.-]*", text):
+        return text
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        raise ValueError("a host is a name or an IP address; the port has its own key") from None
+    return text
+
+
+def _camera_name(name: str) -> str:
+    if name in RESERVED_CAMERA_NAMES:
+        raise ValueError("is a topic of the device itself; give the camera another name")
+    return name
+
+
+def _full_path(path: Path) -> Path:
+    text = str(path)
+    if text.startswith("~"):
+        raise ValueError("a path cannot begin with ~; write it in full")
+    if text == "." or len(text) > 4096 or any(ord(character) < 32 for character in text):
+        raise ValueError("is no path to a file or folder")
+    return path
+
+
+# One topic level: no MQTT wildcard, separator or control character can be in it. No leading dot: . and .. are folders.
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+CameraName = Annotated[Name, AfterValidator(_camera_name)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
+LocalPath = Annotated[Path, AfterValidator(_full_path)]
+Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}$")]
+SidePx = Annotated[int, Field(ge=16, le=16_384)]
 
 
 class Section(BaseModel):
     """Base of every block: frozen, strict types, unknown keys refused, input values never echoed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        hide_input_in_errors=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
+
+
+def _minimum_above_maximum(section: Section, low: str, high: str) -> Iterator[tuple[str, str]]:
+    least, most = getattr(section, low), getattr(section, high)
+    if least > most:
+        yield low, f"{least:g} is greater than {high}, {most:g}"
+
+
+def _refuse(problems: Iterable[tuple[str, str]]) -> None:
+    """Raises one pydantic error that carries every (key, what is wrong with it), if there are any."""
+    listed = list(problems)
+    if listed:
+        text = "; ".join(f"{key}: {why}" for key, why in listed)
+        raise PydanticCustomError(KEYS_DISAGREE, "{text}", {"text": text, "problems": listed})
 
 
 class CameraConfig(Section):
     """One source of frames."""
 
     kind: Literal["csi", "folder", "rtsp", "v4l2", "video"]
-    source: Annotated[str, Field(min_length=1, max_length=2048)]
+    """What delivers the frames: csi, folder, rtsp, v4l2 or video."""
+    source: Annotated[str, BeforeValidator(_number_as_text), Field(min_length=1, max_length=2048)]
+    """rtsp: an address; v4l2: a path in /dev/v4l/by-id or a number; csi: a sensor number; folder, video: a path."""
     enabled: bool = True
-    width_px: Annotated[int, Field(ge=16, le=16_384)] | None = None
-    height_px: Annotated[int, Field(ge=16, le=16_384)] | None = None
+    """false keeps the block and opens nothing."""
+    width_px: SidePx | None = None
+    """Width asked of the camera, px, together with height_px; null: the camera's own choice."""
+    height_px: SidePx | None = None
+    """Height asked of the camera, px, together with width_px; null: the camera's own choice."""
     max_fps: Annotated[float, Field(gt=0, le=1000)] | None = None
+    """Most frames a second taken from this camera; null: no limit."""
     pace: Literal["live", "every_frame"] = "live"
+    """live: as time passes, frames that come too fast are dropped; every_frame (folder, video): none is dropped."""
     loop: bool = False
-    password_file: Path | None = None
+    """Whether a folder or video begins again at its end."""
+    password_file: LocalPath | None = None
+    """rtsp: a file with the password, one line, readable by the owner alone; the user stands in the source."""
     open_timeout_s: Seconds = 5.0
+    """How long opening may take, s."""
     read_timeout_s: Seconds = 5.0
+    """How long one frame may take, s; then the camera is opened again."""
     stalled_after_s: Seconds = 5.0
+    """Age of the newest frame, s, from which on the camera's status is stalled."""
     reconnect_min_s: Seconds = 0.5
+    """First wait before a lost camera is opened again, s; it doubles up to reconnect_max_s."""
     reconnect_max_s: Seconds = 30.0
+    """Longest wait before a lost camera is opened again, s."""
     max_pixels: Annotated[int, Field(ge=1)] = 50_000_000
-    # v4l2: four characters such as MJPG, YUYV, GREY, Y16
+    """Largest frame accepted, px; larger ones are refused before they fill the memory."""
     pixel_format: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9 ]{3,4}$")] | None = None
-    # significant bits in 16-bit samples (10, 12, 14 for most sensors); None: all 16
+    """v4l2: the format asked of the camera, four characters such as MJPG, YUYV, GREY, Y16; null: MJPG."""
     bit_depth: Annotated[int, Field(ge=8, le=16)] | None = None
-    # rtsp: what decodes the stream; auto takes FFmpeg where this OpenCV has it, gstreamer is the Jetson's hardware
+    """Significant bits in 16-bit samples (10, 12 or 14 for most sensors); null: all 16."""
     decoder: Literal["auto", "ffmpeg", "gstreamer"] = "auto"
+    """rtsp: what decodes the stream; auto: FFmpeg where this OpenCV has it; gstreamer: the Jetson's hardware."""
+
+    @model_validator(mode="after")
+    def _keys_agree(self) -> CameraConfig:
+        problems = list(_minimum_above_maximum(self, "reconnect_min_s", "reconnect_max_s"))
+        if (self.width_px is None) != (self.height_px is None):
+            absent = "width_px" if self.width_px is None else "height_px"
+            problems.append((absent, "is missing; width_px and height_px go together"))
+        if self.kind not in STORED_KINDS:
+            if self.pace == "every_frame":
+                problems.append(("pace", f"every_frame is for folder and video, not for {self.kind}; write live"))
+            if self.loop:
+                problems.append(("loop", f"true is for folder and video, not for {self.kind}; write false"))
+        source = source_problem(self.kind, self.source)
+        if source is not None:
+            problems.append(("source", source))
+        if self.password_file is not None:
+            login = login_problem(self.source) if self.kind == "rtsp" else f"is for rtsp, not for {self.kind}"
+            problems += [("password_file", login)] if login else []
+        _refuse(problems)
+        return self
 
 
 class BackendConfig(Section):
     """What runs the models."""
 
     kind: Literal["auto", "onnxruntime", "tensorrt"] = "auto"
+    """auto: TensorRT where it is installed with a GPU, else ONNX Runtime on the CPU."""
     threads: Annotated[int, Field(ge=0, le=256)] = 0
+    """CPU threads for inference; 0: one per core."""
 
 
 class PipelineConfig(Section):
     """How a frame becomes a reading."""
 
     detector: Name = "ppocrv6-small-det"
+    """The model that finds text: a folder in models_dir."""
     recogniser: Name = "ppocrv6-small-rec"
+    """The model that reads text: a folder in models_dir."""
     encoder: Name | None = "minilm-l6-v2"
-    languages: tuple[Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}$")], ...] = ("en", "de", "fr", "es", "it")
+    """The model that compares meanings, for product names and phrases; null: none."""
+    languages: tuple[Language, ...] = ("en", "de", "fr", "es", "it")
+    """Languages on the labels, as two-letter codes (ISO 639-1)."""
     characters: Literal["auto", "latin", "full"] = "auto"
+    """What the recogniser may read: latin letters, digits and signs; full: all it knows; auto: what languages need."""
     detector_min_side_px: Annotated[int, Field(ge=32, le=4096)] = 736
+    """Frames are enlarged until their shorter side has this many px before text is looked for."""
     detector_max_side_px: Annotated[int, Field(ge=32, le=8192)] = 2000
+    """Frames are made smaller until their longer side has this many px before text is looked for."""
     pixel_threshold: Share = 0.3
+    """Probability, 0 to 1, from which on a pixel counts as text."""
     box_threshold: Share = 0.5
+    """Mean probability, 0 to 1, that a box of text needs; lower finds fainter text and more that is none."""
     unclip_ratio: Annotated[float, Field(ge=0.5, le=5.0)] = 1.6
+    """How far a found box is widened: area x this / perimeter, on each side."""
     max_boxes: Annotated[int, Field(ge=1, le=5000)] = 1000
+    """Most boxes read in one frame; the best are kept."""
     min_confidence: Share = 0.5
+    """Lines read with less confidence, 0 to 1, are left out."""
+
+    @model_validator(mode="after")
+    def _keys_agree(self) -> PipelineConfig:
+        _refuse(_minimum_above_maximum(self, "detector_min_side_px", "detector_max_side_px"))
+        return self
 
 
 class FieldsConfig(Section):
     """What lines mean."""
 
     date_order: Literal["DMY", "MDY", "YMD"] = "DMY"
+    """How 03/04/26 is read: DMY 3 April, MDY 4 March, YMD 2003-04-26."""
+    date_window_years: Annotated[int, Field(ge=1, le=200)] = 20
+    """A date further from today than this is flagged implausible; not judged while the clock is not trusted."""
+    min_similarity: Share = 0.3
+    """Likeness to the nearest example phrases, 0 to 1, below which the encoder's name for a line is not believed."""
+    max_line_chars: Annotated[int, Field(ge=256, le=1_000_000)] = 131_072
+    """Of a longer line head and tail are read, and its fields are flagged truncated."""
+    max_fields: Annotated[int, Field(ge=1, le=10_000)] = 200
+    """Most fields of one frame; those beyond are dropped and counted."""
 
 
 class MqttConfig(Section):
     """The broker and how to reach it."""
 
-    host: Annotated[str, Field(min_length=1, max_length=253)] = "127.0.0.1"
+    host: Annotated[str, Field(min_length=1, max_length=253), AfterValidator(_host)] = "127.0.0.1"
+    """The broker's name or IP address."""
     port: Port = 1883
+    """The broker's port; 8883 is usual with tls."""
     base_topic: Name = "edge"
+    """First level of every topic: base_topic/device_id/..."""
     client_id: Name | None = None
-    username: str | None = None
-    password_file: Path | None = None
+    """MQTT client id, one to each client; null: edge-agent and the device id."""
+    protocol: Annotated[Literal["5", "3.1.1"], BeforeValidator(_number_as_text)] = "5"
+    """MQTT version: 5 or 3.1.1."""
+    username: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
+    """User at the broker; null: none."""
+    password: SkipJsonSchema[SecretStr | None] = None
+    """The user's password; comes by the environment only, never by a file of settings or from afar."""
+    password_file: LocalPath | None = None
+    """A file with the user's password, one line, readable by the owner alone."""
     tls: bool = False
-    ca_file: Path | None = None
-    cert_file: Path | None = None
-    key_file: Path | None = None
+    """Encrypts the connection and checks the broker's certificate and name."""
+    ca_file: LocalPath | None = None
+    """Certificates (PEM) that may have signed the broker's; null: those that the system trusts."""
+    cert_file: LocalPath | None = None
+    """The device's own certificate (PEM), together with key_file."""
+    key_file: LocalPath | None = None
+    """The key (PEM, no passphrase) of cert_file."""
     keepalive_s: Annotated[int, Field(ge=5, le=3600)] = 30
+    """Silence, s, after which the broker is asked whether it is still there."""
+    connect_timeout_s: Seconds = 5.0
+    """How long connecting may take, s."""
     reconnect_min_s: Seconds = 1.0
+    """First wait before connecting again, s; it doubles up to reconnect_max_s."""
     reconnect_max_s: Seconds = 60.0
+    """Longest wait before connecting again, s."""
+    conflict_backoff_s: Seconds = 300.0
+    """Wait, s, after another client took over this client id."""
     max_inflight: Annotated[int, Field(ge=1, le=1000)] = 20
+    """Messages under way to the broker at once without its confirmation."""
     max_payload_bytes: Annotated[int, Field(ge=1024, le=268_435_455)] = 262_144
+    """Largest message sent or taken, bytes."""
+
+    @model_validator(mode="after")
+    def _keys_agree(self) -> MqttConfig:
+        problems = list(_minimum_above_maximum(self, "reconnect_min_s", "reconnect_max_s"))
+        if not self.tls:
+            given = [key for key in ("ca_file", "cert_file", "key_file") if getattr(self, key) is not None]
+            problems += [(key, "is for an encrypted connection; write tls: true as well") for key in given]
+        if (self.cert_file is None) != (self.key_file is None):
+            absent = "cert_file" if self.cert_file is None else "key_file"
+            problems.append((absent, "is missing; cert_file and key_file go together"))
+        if self.username is None and (self.password is not None or self.password_file is not None):
+            problems.append(("username", "is missing; a password needs one"))
+        if self.password is not None and self.password_file is not None:
+            problems.append(("password_file", f"and {variable_of(('mqtt', 'password'))} both give a password"))
+        _refuse(problems)
+        return self
+
+    def read_password(self) -> str | None:
+        """The password from the environment or password_file, read anew each time; None where neither is set.
+
+        Raises ConfigError for a file that cannot be used.
+        """
+        if self.password is not None:
+            return self.password.get_secret_value()
+        return None if self.password_file is None else read_password_file(self.password_file)
 
 
 class OutboxConfig(Section):
     """What waits for the broker."""
 
     max_bytes: Annotated[int, Field(ge=65_536)] = 67_108_864
+    """Most bytes kept; the oldest readings go first."""
     max_age_s: Annotated[float, Field(gt=0)] = 604_800.0
+    """Age, s, at which a waiting message is dropped."""
+    historical_after_s: Seconds = 10.0
+    """Age, s, from which on a delivered reading is marked historical."""
 
 
 class TelemetryConfig(Section):
     """How the device reports on itself."""
 
     interval_s: Annotated[float, Field(ge=0.5, le=3600)] = 10.0
+    """Time between two reports, s."""
+
+
+class LogConfig(Section):
+    """What the program writes about itself, to stderr."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least important lines written."""
+    format: Literal["text", "json"] = "text"
+    """text for people and the journal, json for programs: one object a line."""
 
 
 class Config(Section):
     """Everything; the top of config.yaml."""
 
     device_id: Name | None = None
+    """This device's name in topics; null: made from the machine's id, the same at every start."""
     transport: Literal["mqtt", "jsonl"] = "mqtt"
-    models_dir: Path = Path("engines")
-    cameras: dict[Name, CameraConfig] = {}
+    """Where messages go: mqtt, to a broker; jsonl, to standard output, one JSON object a line."""
+    models_dir: LocalPath | None = None
+    """The folder of the models; null: `engines` in the working folder, beside the source, or where pip put it."""
+    cameras: dict[CameraName, CameraConfig] = {}
+    """The cameras by name; the name is a level of their topics."""
     backend: BackendConfig = BackendConfig()
+    """What runs the models."""
     pipeline: PipelineConfig = PipelineConfig()
+    """How a frame becomes a reading."""
     fields: FieldsConfig = FieldsConfig()
+    """What lines mean."""
     mqtt: MqttConfig = MqttConfig()
+    """The broker and how to reach it."""
     outbox: OutboxConfig = OutboxConfig()
+    """What waits for the broker."""
     telemetry: TelemetryConfig = TelemetryConfig()
+    """How the device reports on itself."""
+    log: LogConfig = LogConfig()
+    """What the program writes about itself."""
+
+    def device(self, machine_id_file: Path = MACHINE_ID_FILE) -> str:
+        """The device's name: device_id, else one made from the machine's id (hashed), else from the host's name."""
+        if self.device_id is not None:
+            return self.device_id
+        try:
+            machine_id = machine_id_file.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            machine_id = ""
+        if re.fullmatch(r"[0-9a-f]{32}", machine_id) and set(machine_id) != {"0"}:
+            # machine-id(5): the id is confidential, what leaves the machine is a keyed hash of it
+            return "edge-" + hashlib.sha256(b"edge_agent " + machine_id.encode()).hexdigest()[:12]
+        host = re.sub(r"[^A-Za-z0-9_-]", "-", socket.gethostname().partition(".")[0])
+        return f"edge-{host[:50] or 'unnamed'}"
+
+
+def load(path: Path, environ: Mapping[str, str] = os.environ) -> Config:
+    """The settings in the file, with EDGE_AGENT_* of `environ` over them.
+
+    Relative paths in the file start at the file's folder. An empty file means the defaults, with a warning in the log.
+    Raises ConfigError with every problem, one a line.
+    """
+    document = parse_document(_read(path), str(path), MAX_FILE_BYTES)
+    if not document.values and not document.problems:
+        _log.warning("%s is empty: every setting has its default", path)
+    config = _loaded(document, path.parent.absolute(), environ)
+    in_file = [value_at(document.values, ("cameras", name, "source")) for name in config.cameras]
+    if any(isinstance(source, str) and has_password(source) for source in in_file) and _others_may_read(path):
+        _log.warning("%s holds a password and may be read by others; run: chmod 600 %s", path, path)
+    return config
+
+
+def without_file(environ: Mapping[str, str] = os.environ) -> Config:
+    """The defaults with EDGE_AGENT_* of `environ` over them; raises ConfigError as `load` does."""
+    return _loaded(Document("environment", {}, {}, ()), Path.cwd(), environ)
+
+
+def patched(config: Config, patch: Mapping[str, Any], folder: Path | None = None, origin: str = "patch") -> Config:
+    """`config` changed by a JSON merge patch (RFC 7396), as strict as a file.
+
+    null gives a key its default or removes a camera, lists are replaced whole. `folder` is where relative paths start.
+    Raises ConfigError with every problem; `origin` names the patch in it. `config` stays as it is.
+    """
+    problems = [Problem(0, path, why) for path, why in _passwords_in(patch)]
+    values = merge_patched(plain(config), patch)
+    if folder is not None:
+        values = _anchored(values, folder)
+    if config.mqtt.password is not None:
+        values = merged(values, {"mqtt": {"password": config.mqtt.password.get_secret_value()}})
+    return validated(Config, filled(Config, values), Origin(origin), problems)
+
+
+def plain(config: Config) -> dict[str, Any]:
+    """`config` as plain values (text, numbers, lists, mappings), without passwords; `load` takes it back the same."""
+    values = _plain(config)
+    values["mqtt"].pop("password")
+    return dict(values)
+
+
+def shown(config: Config) -> dict[str, Any]:
+    """`plain(config)` for people: passwords, in addresses too, are ***."""
+    values = plain(config)
+    for camera in values["cameras"].values():
+        camera["source"] = masked(camera["source"])
+    if config.mqtt.password is not None:
+        values["mqtt"]["password"] = MASK
+    return values
+
+
+def changed_keys(old: Config, new: Config) -> set[str]:
+    """Dotted keys whose values differ; of a camera that came or went, all its keys."""
+    before, after = dict(flat(plain(old))), dict(flat(plain(new)))
+    absent = object()
+    paths = before.keys() | after.keys()
+    changed = {path for path in paths if before.get(path, absent) != after.get(path, absent)}
+    if old.mqtt.password != new.mqtt.password:
+        changed.add(("mqtt", "password"))
+    return {dotted(path) for path in changed}
+
+
+def is_live(key: str) -> bool:
+    """Whether the agent applies a change of this dotted key without a restart."""
+    return any(fnmatch.fnmatchcase(key, pattern) for pattern in LIVE)
+
+
+def cautions(config: Config) -> list[Problem]:
+    """What is allowed but hardly meant; `path` leads to the key. Nothing in it is secret."""
+    found = [] if config.cameras else [Problem(0, ("cameras",), "none is configured; nothing will be read")]
+    by_source: dict[str, str] = {}
+    for name, camera in config.cameras.items():
+        path: KeyPath = ("cameras", name, "source")
+        caution = source_caution(camera.kind, camera.source)
+        if caution is not None:
+            found.append(Problem(0, path, caution))
+        if camera.enabled:
+            first = by_source.setdefault(camera.source, name)
+            if first != name:
+                found.append(Problem(0, path, f"is that of camera {first} as well; most cameras serve one reader"))
+    if config.transport == "mqtt":
+        found += [Problem(0, ("mqtt", key), why) for key, why in _mqtt_cautions(config.mqtt)]
+    return found
+
+
+def _mqtt_cautions(mqtt: MqttConfig) -> Iterator[tuple[str, str]]:
+    if mqtt.tls and mqtt.ca_file is None:
+        yield "tls", "without ca_file the broker's certificate is checked against those that the system trusts"
+    if mqtt.tls and mqtt.port == 1883:
+        yield "port", "1883 is usually without tls; 8883 is usual with it"
+    if not mqtt.tls and mqtt.port == 8883:
+        yield "port", "8883 is usually with tls; write tls: true as well"
+    local = mqtt.host == "localhost" or mqtt.host.startswith("127.") or mqtt.host == "::1"
+    if not mqtt.tls and mqtt.username is not None and not local:
+        yield "tls", "without it the password crosses the network readable"
+
+
+def _loaded(document: Document, folder: Path, environ: Mapping[str, str]) -> Config:
+    values = _anchored(filled(Config, document.values), folder)
+    over = overrides(Config, values, environ)
+    origin = Origin(document.origin, document.lines, over.variables)
+    problems = [*document.problems, *over.problems]
+    problems += [origin.problem(path, why) for path, why in _passwords_in(document.values)]
+    return validated(Config, merged(values, over.values), origin, problems)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file; name yours, or begin with a copy of config.yaml") from None
+    except OSError as exc:
+        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
+
+
+def _others_may_read(path: Path) -> bool:
+    return bool(path.stat().st_mode & stat.S_IROTH)
+
+
+def _anchored(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """`values` with relative paths, those of stored sources too, started at `folder`."""
+    result = dict(values)
+    for leaf in leaves(Config, values):
+        text = value_at(values, leaf.path)
+        stored = leaf.path[-1] == "source" and value_at(values, (*leaf.path[:-1], "kind")) in STORED_KINDS
+        if not isinstance(text, str) or not (stored or Path in leaf.kinds):
+            continue
+        if text and not text.startswith("~") and not is_address(text):
+            result = merged(result, tree_of(leaf.path, str(folder / text)))
+    return result
+
+
+def _passwords_in(values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    """Keys that hold a password itself: only the environment may set them."""
+    for leaf in leaves(Config, values):
+        if SecretStr in leaf.kinds and value_at(values, leaf.path) is not None:
+            yield leaf.path, f"does not belong here; use {leaf.path[-1]}_file, or the variable {variable_of(leaf.path)}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value

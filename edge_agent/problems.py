@@ -49,13 +49,15 @@ def dotted(path: KeyPath) -> str:
 
 
 def shown(path: KeyPath, value: Any) -> str:
-    """A value for a message, at most 70 characters; never that of a key that may hold a secret."""
+    """A value for a message, at most 70 characters; never one that may be secret, nor a URL's password."""
     names = [part for part in path if isinstance(part, str)]
     if names and is_secret_key(names[-1]):
         return "its value"
     if isinstance(value, (dict, list, tuple)):
         return kind_of(value)
     text = json.dumps(value) if isinstance(value, bool) or value is None else repr(value)
+    if isinstance(value, str):
+        text = repr(masked(value))
     return text if len(text) <= 60 else f"{text[:40]}... ({len(text)} characters)"
 
 

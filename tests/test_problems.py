@@ -37,6 +37,10 @@ def test_value_of_a_secret_key_is_not_shown(key: str) -> None:
     assert "S3cret" not in shown(("mqtt", key), "S3cret")
 
 
+def test_password_of_an_address_is_not_shown_whatever_the_key() -> None:
+    assert shown(("cameras",), "rtsp://admin:S3cr#t@pw@host/live") == "'rtsp://admin:***@host/live'"
+
+
 def test_long_values_and_keys_are_cut() -> None:
     assert shown(("k",), "x" * 70_000).endswith("(70002 characters)")
     assert len(shown_key("x" * 70_000)) < 100
