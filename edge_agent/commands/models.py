@@ -100,6 +100,7 @@ def fetch_models(args: argparse.Namespace) -> int:
 
     models_dir = models_dir_of(args)
     names = args.names or available(models_dir)
+    say(f"models in {models_dir}")
     fetch(models_dir, names, say, wheels_from=args.wheels_from, force=args.force)
     return EXIT_OK
 

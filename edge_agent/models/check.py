@@ -272,6 +272,19 @@ def run_original(engine: Any, picture: Image, norm: Normalisation | None) -> Arr
     return np.asarray(engine.run(None, {engine.get_inputs()[0].name: feed})[0])
 
 
+def steps_of(content: bytes, height_px: int, width_px: int) -> int:
+    """How many steps a recogniser gives for a line of that size, whatever picture it takes."""
+    engine = session(content)
+    source = engine.get_inputs()[0]
+    shape = (1, height_px, width_px, 3) if "uint8" in source.type else (1, 3, height_px, width_px)
+    dtype = np.uint8 if "uint8" in source.type else np.float32
+    try:
+        output = engine.run(None, {source.name: np.zeros(shape, dtype)})[0]
+    except runtime_errors() as exc:
+        raise ModelError(f"the graph does not take a line of {height_px} x {width_px} px: {exc}") from exc
+    return int(np.shape(output)[1])
+
+
 def takes_agreed_tensors(new: Any, old: Any) -> bool:
     """Whether the original already has the tensors of the built graph: then nothing was changed."""
     return [(v.name, v.type) for v in new.get_inputs()] == [(v.name, v.type) for v in old.get_inputs()]

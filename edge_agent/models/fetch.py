@@ -59,7 +59,7 @@ def fetch_one(spec: ModelSpec, directory: Path, sources: SourceFiles, say: Say) 
     )
     write_atomically(directory / MANIFEST_FILE, manifest.to_bytes())
     total = sum(map(len, files.values()))
-    say(f"{spec.name}: ready, {len(files)} files, {total / 1e6:.1f} MB in {directory}")
+    say(f"{spec.name}: ready, {len(files)} files, {total / 1e6:.1f} MB")
 
 
 def files_of(spec: ModelSpec, built: Mapping[Variant, Built], sources: Mapping[Role, bytes]) -> dict[str, bytes]:

@@ -19,7 +19,7 @@ import onnx
 
 from edge_agent import strict_yaml
 from edge_agent.errors import ModelError
-from edge_agent.models import charset, surgery
+from edge_agent.models import charset, check, surgery
 from edge_agent.models.bert import MAX_ONNX_BYTES
 from edge_agent.models.build import load_onnx
 from edge_agent.models.fetch import fetch_one
@@ -81,9 +81,17 @@ def add(models_dir: Path, path: Path, wish: Wish, say: Say) -> ModelSpec:
 
 def spec_text(spec: ModelSpec) -> str:
     """A model.yaml."""
-    values = json.loads(spec.model_dump_json(exclude_none=False))
-    kept = {key: value for key, value in values.items() if value not in (None, [], "")}
-    return f"# written by edge-agent models add\n{strict_yaml.dump(kept)}"
+    values = json.loads(spec.model_dump_json())
+    return f"# written by edge-agent models add\n{strict_yaml.dump(_said(values))}"
+
+
+def _said(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the keys that say nothing; a null inside a list is a dimension that varies."""
+    return {
+        key: _said(value) if isinstance(value, Mapping) else value
+        for key, value in values.items()
+        if value not in (None, [], "")
+    }
 
 
 def _describe(folder: Path, path: Path, wish: Wish, say: Say) -> ModelSpec:
@@ -176,13 +184,21 @@ def _recogniser(folder: Path, model: onnx.ModelProto, wish: Wish, files: dict[st
         "recogniser": {
             "height_px": height,
             "width_buckets_px": WIDTH_BUCKETS_PX,
-            "step_px": DEFAULT_STEP_PX,
+            "step_px": _step_px(model, height),
             "pad_value": _pad_value(wish),
             "charset": "file" if wish.charset is not None else "onnx_metadata",
             "space_appended": classes == count + 1,
             "variants": ["full", "latin"] if classes >= CUT_FROM_CLASSES else ["full"],
         },
     }
+
+
+def _step_px(model: onnx.ModelProto, height_px: int) -> int:
+    """Pixels that one step of the output covers, found by running the graph once; 8 where there is no runtime."""
+    if check.runtime_missing() is not None:
+        return DEFAULT_STEP_PX
+    width = WIDTH_BUCKETS_PX[1]
+    return max(1, width // check.steps_of(model.SerializeToString(), height_px, width))
 
 
 def _class_count(model: onnx.ModelProto, otherwise: int) -> int:

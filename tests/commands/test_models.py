@@ -63,7 +63,11 @@ def test_fetch_without_names_makes_all_and_again_says_ready(
     assert run("fetch", "--models-dir", models_dir, "--from", wheels) == 0
     assert "rec: ready, 4 files" in capsys.readouterr().out
     assert run("fetch", "--models-dir", models_dir, "--from", wheels) == 0
-    assert capsys.readouterr().out.splitlines() == ["det: ready, nothing to do", "rec: ready, nothing to do"]
+    assert capsys.readouterr().out.splitlines() == [
+        f"models in {models_dir}",
+        "det: ready, nothing to do",
+        "rec: ready, nothing to do",
+    ]
     assert run("fetch", "--models-dir", models_dir, "--from", wheels, "--force", "det") == 0
     assert "det: building" in capsys.readouterr().out
 

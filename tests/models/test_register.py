@@ -225,9 +225,18 @@ def test_declared_height_of_lines_is_the_graphs(models_dir: Path, tmp_path: Path
     spec = take(models_dir, write(tmp_path, small.recogniser()), "text_recognition")
     assert spec.recogniser is not None
     assert spec.recogniser.height_px == 48
+    assert spec.recogniser.step_px == 8
     assert spec.inputs[0].shape == (None, 48, None, 3)
     made = onnx.load(models_dir / "mine" / "model.onnx")
     assert {v.name: v.type.tensor_type.elem_type for v in made.graph.output} == {
         "index": TensorProto.INT32,
         "probability": TensorProto.FLOAT,
     }
+
+
+def test_written_model_yaml_says_only_what_there_is_to_say(models_dir: Path, tmp_path: Path) -> None:
+    take(models_dir, write(tmp_path, small.detector()), "text_detection")
+    text = (models_dir / "mine" / "model.yaml").read_text()
+    assert "wheel" not in text
+    assert "null" in text  # the dimensions that vary
+    assert str(tmp_path) not in text
