@@ -19,9 +19,6 @@ TELEMETRY_TOPIC = "telemetry"
 DESIRED_CONFIG_TOPIC = "config/desired"
 COMMAND_TOPICS = "command/+"  # a filter: one level below `command`, so replies are not heard
 
-# First topic levels that belong to the device: no camera may be called so.
-RESERVED_CAMERA_NAMES = frozenset({"command", "config", HEALTH_TOPIC, STATUS_TOPIC, TELEMETRY_TOPIC})
-
 DeviceState = Literal["online", "stopped", "offline"]
 PipelineState = Literal["starting", "building", "calibrating", "running", "degraded", "fault"]
 CameraState = Literal["online", "stalled", "offline", "disabled"]

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["tests.broker"]
+
 ROOT = Path(__file__).resolve().parent.parent
 # label frames with ground truth, where they lie beside the checkout
 SHARED_DATA = ROOT.parent / "shared" / "data"

@@ -7,9 +7,9 @@ import math
 from typing import Any
 
 import numpy as np
-import pytest
 
 from edge_agent import __version__, messages
+from edge_agent.config import RESERVED_CAMERA_NAMES
 from edge_agent.records import Message, Quad, Reading, Sample, TextBox, TextLine
 
 AT = 1_800_000_000.25
@@ -116,6 +116,12 @@ def test_telemetry_nests_dotted_names_and_says_why_a_value_is_null() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["command", "config", "health", "status", "telemetry"])
-def test_every_first_level_of_a_device_topic_is_reserved(name: str) -> None:
-    assert name in messages.RESERVED_CAMERA_NAMES
+def test_no_camera_can_be_named_like_a_topic_of_the_device() -> None:
+    topics = (
+        messages.STATUS_TOPIC,
+        messages.HEALTH_TOPIC,
+        messages.TELEMETRY_TOPIC,
+        messages.DESIRED_CONFIG_TOPIC,
+        messages.COMMAND_TOPICS,
+    )
+    assert {topic.split("/")[0] for topic in topics} == RESERVED_CAMERA_NAMES
