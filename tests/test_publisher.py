@@ -1,0 +1,403 @@
+"""Publisher: what is delivered, what is offered again and in which order, what is given up; then a real Mosquitto."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from edge_agent import messages
+from edge_agent.config import MqttConfig
+from edge_agent.outbox import MemoryOutbox
+from edge_agent.publisher import POISON_AFTER, Publisher
+from edge_agent.records import Message, Reading
+from edge_agent.transports.base import Backoff, Outcome, Transport
+from edge_agent.transports.mqtt import MqttTransport
+from tests.broker import Broker, Observer, Proxy, free_port, wait_until
+from tests.fakes import FakeTransport
+
+WILL = messages.status("offline", reason="lost", at=None, started_at=1.0)
+BIRTH = messages.status("online", reason=None, at=2.0, started_at=1.0)
+STOPPED = messages.status("stopped", reason="shutdown", at=3.0, started_at=1.0)
+RESULTS = "edge/dev-1/+/result"
+
+
+def result(n: int, camera: str = "cam", size: int = 0) -> Message:
+    return Message(f"{camera}/result", json.dumps({"id": n, "pad": "x" * size}).encode())
+
+
+def ids(sent: list[Message]) -> list[int]:
+    return [json.loads(message.payload)["id"] for message in sent]
+
+
+def in_flight(transport: FakeTransport, count: int) -> bool:
+    return len(transport.in_flight) == count
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+Run = Callable[..., Publisher]
+
+
+@pytest.fixture
+def run() -> Iterator[Run]:
+    """Starts publishers that are stopped after the test."""
+    publishers: list[Publisher] = []
+
+    def run(outbox: MemoryOutbox, transport: Transport, **keys: Any) -> Publisher:
+        publisher = Publisher(outbox, transport, **{"backoff": Backoff(0.005, 0.02), **keys})
+        publishers.append(publisher)
+        publisher.start()
+        return publisher
+
+    yield run
+    for publisher in publishers:
+        publisher.stop(None, 0.2)
+
+
+@pytest.fixture
+def outbox() -> MemoryOutbox:
+    return MemoryOutbox(max_bytes=10_000_000, max_age_s=3600)
+
+
+def test_confirmed_message_leaves_the_outbox_and_no_other(outbox: MemoryOutbox, run: Run) -> None:
+    transport = FakeTransport()
+    publisher = run(outbox, transport)
+    transport.connect()
+    outbox.put(result(1))
+    wait_until(lambda: len(transport.sent) == 1, "the offer")
+    assert outbox.stats().depth == 1
+    assert publisher.stats().in_flight == 1
+    transport.settle_all()
+    wait_until(lambda: outbox.stats().depth == 0, "an empty outbox")
+    assert publisher.stats().delivered == 1
+    assert publisher.stats().connected
+
+
+def test_nothing_is_offered_while_not_connected(outbox: MemoryOutbox, run: Run) -> None:
+    transport = FakeTransport()
+    publisher = run(outbox, transport)
+    for n in range(5):
+        outbox.put(result(n))
+    transport.connect()
+    wait_until(lambda: len(transport.sent) == 5, "five offers")
+    transport.settle_all()
+    wait_until(lambda: outbox.stats().depth == 0, "an empty outbox")
+    assert ids(transport.sent) == [0, 1, 2, 3, 4]
+    assert publisher.stats().failed == 0
+
+
+def test_window_of_the_transport_is_kept(outbox: MemoryOutbox, run: Run) -> None:
+    transport = FakeTransport(window=2)
+    run(outbox, transport)
+    transport.connect()
+    for n in range(6):
+        outbox.put(result(n))
+    for _ in range(3):
+        wait_until(lambda: len(transport.in_flight) == 2, "a full window")
+        assert outbox.stats().claimed == 2
+        transport.settle_all()
+    wait_until(lambda: outbox.stats().depth == 0, "an empty outbox")
+    assert ids(transport.sent) == [0, 1, 2, 3, 4, 5]
+
+
+def test_lost_messages_go_again_before_newer_ones(outbox: MemoryOutbox, run: Run) -> None:
+    transport = FakeTransport(window=3)
+    publisher = run(outbox, transport)
+    transport.connect()
+    for n in range(5):
+        outbox.put(result(n))
+    wait_until(lambda: len(transport.sent) == 3, "a full window")
+    transport.disconnect()
+    outbox.put(result(5))
+    transport.connect()
+    wait_until(lambda: len(transport.sent) == 6, "the lost ones again")
+    transport.settle_all()
+    wait_until(lambda: len(transport.sent) == 9, "the rest")
+    transport.settle_all()
+    wait_until(lambda: outbox.stats().depth == 0, "an empty outbox")
+    assert ids(transport.sent) == [0, 1, 2, 0, 1, 2, 3, 4, 5]
+    assert publisher.stats().retries == 3
+
+
+def test_connection_renewed_between_two_offers_keeps_the_order(outbox: MemoryOutbox, run: Run) -> None:
+    transport = FakeTransport()
+
+    def renew(message: Message) -> None:
+        if ids([message]) == [2] and len(transport.sent) == 2:
+            transport.disconnect()  # on the publisher's own thread, in the middle of a batch
+            transport.connect()
+
+    transport.refuse = renew
+    run(outbox, transport)
+    for n in range(4):
+        outbox.put(result(n))
+    transport.connect()
+    wait_until(lambda: len(transport.sent) == 6, "all again")
+    assert ids(transport.sent) == [0, 1, 0, 1, 2, 3]
+
+
+def test_refused_message_is_given_up_counted_and_blocks_nothing(
+    outbox: MemoryOutbox, run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    transport = FakeTransport()
+    transport.refuse = lambda message: "too large" if ids([message]) == [1] else None
+    publisher = run(outbox, transport)
+    transport.connect()
+    for n in range(3):
+        outbox.put(result(n))
+    wait_until(lambda: len(transport.sent) == 2, "the other two")
+    transport.settle_all()
+    wait_until(lambda: outbox.stats().depth == 0, "an empty outbox")
+    assert ids(transport.sent) == [0, 2]
+    assert outbox.stats().dropped == {"refused": 1}
+    assert publisher.stats().dead_lettered == 1
+    assert "cam/result given up (refused; 1 so far): too large" in caplog.text
+
+
+def test_poison_that_ends_each_connection_is_found_alone_and_given_up(outbox: MemoryOutbox, run: Run) -> None:
+    transport = FakeTransport(window=3)
+    publisher = run(outbox, transport)
+    for n in range(4):
+        outbox.put(result(n))
+    for company in (3, 3, *(1,) * (POISON_AFTER - 2)):  # with others at first, then alone
+        transport.connect()
+        wait_until(partial(in_flight, transport, company), f"{company} offers")
+        transport.disconnect()
+        wait_until(lambda: publisher.stats().in_flight == 0, "the loss taken")
+    transport.connect()
+    wait_until(lambda: len(transport.in_flight) == 3, "those behind it")
+    transport.settle_all()
+    wait_until(lambda: outbox.stats().depth == 0, "an empty outbox")
+    assert ids(transport.sent[-3:]) == [1, 2, 3]
+    assert outbox.stats().dropped == {"poison": 1}
+
+
+def test_unlucky_message_that_gets_through_is_no_poison(outbox: MemoryOutbox, run: Run) -> None:
+    transport = FakeTransport(window=3)
+    publisher = run(outbox, transport)
+    for round_ in range(4):
+        outbox.put(result(round_))
+        for _ in range(POISON_AFTER - 1):
+            transport.connect()
+            wait_until(lambda: len(transport.in_flight) == 1, "the offer")
+            transport.disconnect()
+            wait_until(lambda: publisher.stats().in_flight == 0, "the loss taken")
+        transport.connect()
+        wait_until(lambda: len(transport.in_flight) == 1, "the offer")
+        transport.settle_all()
+        wait_until(lambda: outbox.stats().depth == 0, "the delivery")
+    assert outbox.stats().dropped == {}
+
+
+def test_message_that_the_other_side_cannot_take_now_backs_off(outbox: MemoryOutbox, run: Run) -> None:
+    delays: list[float] = []
+
+    def no_jitter(low: float, high: float) -> float:
+        delays.append(high)
+        return high
+
+    transport = FakeTransport()
+    run(outbox, transport, backoff=Backoff(0.001, 0.004, no_jitter))
+    transport.connect()
+    outbox.put(result(1))
+    for _ in range(3):
+        wait_until(partial(in_flight, transport, 1), "the offer")
+        transport.settle_all(Outcome.LOST)  # quota exceeded: the connection stays
+    wait_until(lambda: len(transport.sent) == 4, "the fourth offer")
+    transport.settle_all()
+    wait_until(lambda: outbox.stats().depth == 0, "an empty outbox")
+    assert len(delays) == 3
+
+
+def test_result_that_waited_is_marked_historical(run: Run) -> None:
+    clock = Clock()
+    outbox = MemoryOutbox(max_bytes=10_000_000, max_age_s=3600, clock=clock)
+    transport = FakeTransport()
+    run(outbox, transport, clock=clock, historical_after_s=10.0)
+    outbox.put(messages.result(Reading("cam", 1, 5.0, 64, 48)))
+    clock.now += 11
+    outbox.put(messages.result(Reading("cam", 2, 6.0, 64, 48)))
+    transport.connect()
+    wait_until(lambda: len(transport.sent) == 2, "both")
+    bodies = [json.loads(message.payload) for message in transport.sent]
+    assert [(body["seq"], body["historical"]) for body in bodies] == [(1, True), (2, False)]
+    assert bodies[0]["captured_at"] == "1970-01-01T00:00:05.000Z"
+
+
+def test_stop_waits_for_confirmations_then_says_farewell(outbox: MemoryOutbox) -> None:
+    transport = FakeTransport(window=1)
+    publisher = Publisher(outbox, transport)
+    publisher.start()
+    transport.connect()
+    outbox.put(result(1))
+    outbox.put(result(2))
+    wait_until(partial(in_flight, transport, 1), "the offer")
+    stopper = threading.Thread(target=publisher.stop, args=(STOPPED, 10.0))
+    stopper.start()
+    for _ in range(2):
+        wait_until(partial(in_flight, transport, 1), "an offer")
+        assert transport.farewells == []
+        transport.settle_all()
+    stopper.join(5)
+    assert not stopper.is_alive()
+    assert transport.farewells == [STOPPED]
+    assert outbox.stats().depth == 0
+
+
+def test_stop_without_a_connection_is_prompt_and_keeps_what_waits(outbox: MemoryOutbox) -> None:
+    transport = FakeTransport()
+    publisher = Publisher(outbox, transport)
+    publisher.start()
+    outbox.put(result(1))
+    began = time.monotonic()
+    publisher.stop(STOPPED, 30.0)
+    assert time.monotonic() - began < 5
+    assert not publisher.alive
+    stats = outbox.stats()
+    assert (stats.depth, stats.claimed) == (1, 0)
+
+
+def test_stop_with_a_silent_broker_ends_in_time(outbox: MemoryOutbox) -> None:
+    transport = FakeTransport()
+    publisher = Publisher(outbox, transport)
+    publisher.start()
+    transport.connect()
+    outbox.put(result(1))
+    wait_until(lambda: len(transport.in_flight) == 1, "the offer")
+    publisher.stop(STOPPED, 0.2)
+    assert transport.farewells == [STOPPED]
+    assert outbox.stats().depth == 1
+
+
+# Against a real broker
+
+
+def mqtt(port: int, **keys: Any) -> MqttTransport:
+    settings = MqttConfig(**{"port": port, "reconnect_min_s": 0.05, "reconnect_max_s": 0.2, **keys})
+    return MqttTransport(settings, "dev-1", WILL, lambda: [BIRTH])
+
+
+def has_heard(observer: Observer, count: int) -> bool:
+    return len(set(heard_ids(observer))) >= count
+
+
+def heard_ids(observer: Observer, camera: str = "cam") -> list[int]:
+    return [json.loads(payload)["id"] for payload in observer.payloads(f"edge/dev-1/{camera}/result")]
+
+
+def test_results_made_offline_arrive_once_each(
+    make_broker: Callable[..., Broker], outbox: MemoryOutbox, run: Run
+) -> None:
+    broker = make_broker(port=free_port()).start()
+    with Observer(broker.port, RESULTS) as observer, Proxy(broker.port) as proxy:
+        proxy.shut()
+        publisher = run(outbox, mqtt(proxy.port))
+        for n in range(5):
+            outbox.put(result(n))
+        wait_until(lambda: "without an answer" in (publisher.stats().cause or ""), "a failed try")
+        proxy.reopen()
+        wait_until(lambda: outbox.stats().depth == 0, "delivery")
+        outbox.put(result(99))
+        wait_until(lambda: 99 in heard_ids(observer), "the one after")
+        assert heard_ids(observer) == [0, 1, 2, 3, 4, 99]
+
+
+def test_broker_killed_under_load_gets_each_id_at_least_once_and_in_order(
+    broker: Broker, outbox: MemoryOutbox, run: Run
+) -> None:
+    with Proxy(broker.port) as proxy, Observer(broker.port, RESULTS) as observer:
+        publisher = run(outbox, mqtt(proxy.port))
+        for n in range(300):
+            outbox.put(result(n, camera=f"cam-{n % 2}", size=2000))
+            if n == 150:
+                wait_until(lambda: len(observer.heard) > 10, "some arrivals")
+                broker.kill()
+        wait_until(lambda: not publisher.stats().connected, "the loss")
+        proxy.shut()  # until the observer listens again: the broker forgot it
+        broker.start()
+        observer.wait_subscribed()
+        proxy.reopen()
+        wait_until(lambda: outbox.stats().depth == 0, "delivery")
+        wait_until(lambda: {298, 299} <= {*heard_ids(observer, "cam-0"), *heard_ids(observer, "cam-1")}, "the last")
+        for camera in (0, 1):
+            first_arrivals = list(dict.fromkeys(heard_ids(observer, f"cam-{camera}")))
+            assert first_arrivals == list(range(camera, 300, 2))
+
+
+@pytest.mark.parametrize("protocol", ["5", "3.1.1"])
+def test_connection_cut_again_and_again_loses_nothing_and_keeps_the_order(
+    broker: Broker, outbox: MemoryOutbox, run: Run, protocol: str
+) -> None:
+    with Proxy(broker.port) as proxy, Observer(broker.port, RESULTS) as observer:
+        run(outbox, mqtt(proxy.port, protocol=protocol, reconnect_min_s=0.01, reconnect_max_s=0.05))
+        for n in range(400):
+            outbox.put(result(n))
+            if n % 80 == 79:
+                wait_until(partial(has_heard, observer, n - 60), "arrivals")
+                proxy.swallow_answers = n % 160 == 79  # sometimes the confirmations are lost, sometimes the messages
+                outbox.put(result(1000 + n))
+                proxy.cut()
+                proxy.swallow_answers = False
+        wait_until(lambda: outbox.stats().depth == 0, "delivery")
+        made = [n for k in range(400) for n in ([k, 1000 + k] if k % 80 == 79 else [k])]
+        wait_until(lambda: len(set(heard_ids(observer))) == len(made), "the last arrivals")
+        assert list(dict.fromkeys(heard_ids(observer))) == made
+
+
+def test_frozen_broker_loses_nothing(broker: Broker, outbox: MemoryOutbox, run: Run) -> None:
+    settings = MqttConfig(port=broker.port, reconnect_min_s=0.05, reconnect_max_s=0.2, connect_timeout_s=0.3)
+    transport = MqttTransport(settings.model_copy(update={"keepalive_s": 1}), "dev-1", WILL, lambda: [BIRTH])
+    with Observer(broker.port, RESULTS) as observer:
+        publisher = run(outbox, transport)
+        wait_until(lambda: publisher.stats().connected, "the connection")
+        broker.freeze()
+        for n in range(50):
+            outbox.put(result(n))
+        wait_until(lambda: not publisher.stats().connected, "the silence noticed")
+        broker.thaw()
+        wait_until(lambda: outbox.stats().depth == 0, "delivery")
+        wait_until(lambda: 49 in heard_ids(observer), "the last")
+        assert list(dict.fromkeys(heard_ids(observer))) == list(range(50))
+
+
+def test_payload_over_the_brokers_unspoken_limit_does_not_block_the_rest(
+    make_broker: Callable[..., Broker], outbox: MemoryOutbox, run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    broker = make_broker("allow_anonymous true\nmax_packet_size 3000").start()  # on 3.1.1 it just closes
+    with Observer(broker.port, RESULTS) as observer:
+        run(outbox, mqtt(broker.port, protocol="3.1.1", reconnect_min_s=0.3, reconnect_max_s=0.3))
+        for n in (1, 2, 3):
+            outbox.put(result(n, size=4000 if n == 2 else 10))
+        wait_until(lambda: 3 in heard_ids(observer), "the one behind it")
+        assert sorted(set(heard_ids(observer))) == [1, 3]
+    wait_until(lambda: outbox.stats().dropped == {"poison": 1}, "the count")
+    assert "given up (poison" in caplog.text
+    assert "id_conflict" not in caplog.text
+
+
+def test_stop_delivers_the_rest_and_says_stopped(broker: Broker, outbox: MemoryOutbox) -> None:
+    with Observer(broker.port, "edge/dev-1/#") as observer:
+        publisher = Publisher(outbox, mqtt(broker.port))
+        publisher.start()
+        wait_until(lambda: publisher.stats().connected, "the connection")
+        for n in range(100):
+            outbox.put(result(n))
+        publisher.stop(STOPPED, 10.0)
+        assert outbox.stats().depth == 0
+        observer.wait_for("edge/dev-1/status", STOPPED.payload)
+        assert heard_ids(observer) == list(range(100))
+        assert observer.heard[-1].payload == STOPPED.payload
