@@ -1,0 +1,198 @@
+"""Codes: what stands behind LOT and S/N, and the numbers that prove themselves by a check digit (GTIN, GS1).
+
+A lot or serial is taken as printed: nothing in it tells an O from a 0, so nothing is repaired. A GTIN may be
+mended, for its check digit says whether the mending holds; it is flagged all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from edge_agent.stages.dates import DIGIT_OF
+from edge_agent.stages.quantities import find_quantities
+
+GTIN_DIGITS = (8, 12, 13, 14)
+MAX_CODE_CHARS = 40
+
+# A code's words; a time of day, a price or a percentage is none.
+_CODE = re.compile(r"[^\W_](?:[\w./+-]{0,39}[^\W_])?")
+_TIME = re.compile(r"[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?")
+_DATE_LIKE = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}|[0-9]{1,2}/[0-9]{4}")
+_LOT_MARKER = re.compile(r"(?<![\w/.-])L[ .:-]{0,2}([0-9][0-9A-Z]{2,15}(?:[-/][0-9A-Z]{1,8})?)(?![\w])")
+_FILLER = frozenset("no nr num number nº n° code id numero nummer cod".split())
+
+_GROUPED = re.compile(r"(?<![\w])[0-9OIlZASBGTDQ|](?:[ -]?[0-9OIlZASBGTDQ|]){7,13}(?![\w])")
+_AI_HEAD = re.compile(r"[({\[]\s?([0-9OIlZSB]{2,4})\s?[)}\]]")
+
+# GS1 General Specifications 3.2: application identifiers with a fixed count of digits, and of free text up to.
+_AI_DIGITS = {"00": 18, "01": 14, "02": 14, "03": 14, "11": 6, "12": 6, "13": 6, "15": 6, "16": 6, "17": 6, "20": 2}
+_AI_TEXT = {"10": 20, "21": 20, "22": 20, "240": 30, "241": 30, "250": 30, "30": 8, "37": 8, "400": 30, "90": 30}
+_AI_CHECKED = frozenset({"00", "01", "02", "03"})
+AI_DATES = frozenset({"11", "12", "13", "15", "16", "17"})
+
+
+@dataclass(frozen=True)
+class Code:
+    """A code at `text[start:end]`; `value` is as printed, without the spaces that group it."""
+
+    value: str
+    start: int
+    end: int
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Gs1Text:
+    """A bracketed GS1 text: (identifier, content) in order, at `text[start:end]`."""
+
+    elements: tuple[tuple[str, str], ...]
+    start: int
+    end: int
+    flags: tuple[str, ...] = ()
+
+    @property
+    def value(self) -> str:
+        """`01=09506000134352;17=270831`."""
+        return ";".join(f"{ai}={content}" for ai, content in self.elements)
+
+
+def find_code(text: str) -> Code | None:
+    """The lot or serial at the head of a clean text that stands behind its phrase; None where none is printed."""
+    words = [m for m in _CODE.finditer(text[: 4 * MAX_CODE_CHARS]) if not _TIME.match(text, m.start())]
+    while words and words[0][0].casefold().strip(".") in _FILLER:
+        words = words[1:]
+    for at, word in enumerate(words[:2]):
+        if any(c.isdigit() for c in word[0]) and not (_DATE_LIKE.fullmatch(word[0]) and _has_code(words[at + 1 :])):
+            return _joined(text, words, at)
+    if len(words) == 1 and re.fullmatch(r"[A-Z]{5,20}", words[0][0]):
+        return Code(words[0][0], *words[0].span(), ("no_digits",))
+    return None
+
+
+def find_marked_lot(text: str) -> Code | None:
+    """A lot behind nothing but the EU's marker L (Directive 2011/91/EU): `L4711`; `value` has the marker."""
+    match = _LOT_MARKER.search(text)
+    return Code(f"L{match[1]}", *match.span()) if match else None
+
+
+def find_gtin(text: str, *, keyed: bool) -> Code | None:
+    """A GTIN-8, -12, -13 or -14 in a clean text, grouping spaces tolerated.
+
+    Without a phrase (`keyed` False) it must be all the text says. A number whose check digit fails is told with
+    `check_failed` and never mended into another; letters for digits are mended where the check digit then holds.
+    """
+    if not keyed:
+        match = _GROUPED.fullmatch(text.strip())
+        offset = len(text) - len(text.lstrip())
+        return None if match is None else _gtin(match[0], offset, keyed=False)
+    for match in _GROUPED.finditer(text):
+        if (code := _gtin(match[0], match.start(), keyed=True)) is not None:
+            return code
+    return None
+
+
+def check_digit_holds(digits: str) -> bool:
+    """Whether the last digit is the modulo-10 check digit of the others (GS1 General Specifications 7.9)."""
+    weighted = sum(int(d) * (3 if at % 2 else 1) for at, d in enumerate(reversed(digits)))
+    return weighted % 10 == 0
+
+
+def find_gs1(text: str) -> Gs1Text | None:
+    """A GS1 text with its identifiers in brackets; brackets and digits that OCR bent are mended and flagged."""
+    heads = [m for m in _AI_HEAD.finditer(text) if _known_ai(m[1].translate(DIGIT_OF))]
+    if not heads:
+        return None
+    elements: list[tuple[str, str]] = []
+    flags: list[str] = []
+    end = heads[0].start()
+    for head, following in zip(heads, [*heads[1:], None], strict=True):
+        ai = head[1].translate(DIGIT_OF)
+        content = text[head.end() : following.start() if following else len(text)].strip()
+        content, element_flags = _element(ai, content.split(" ")[0] if not _all_digits(ai) else content)
+        if not content:
+            break
+        bent = head[0][0] != "(" or head[0][-1] != ")" or ai != head[1]
+        flags += [*element_flags, *(["repaired"] if bent else [])]
+        elements.append((ai, content))
+        end = head.end() + len(content)
+    if not elements:
+        return None
+    return Gs1Text(tuple(elements), heads[0].start(), min(end, len(text)), tuple(dict.fromkeys(flags)))
+
+
+def _has_code(words: list[re.Match[str]]) -> bool:
+    return any(any(c.isdigit() for c in word[0]) for word in words[:1])
+
+
+def _joined(text: str, words: list[re.Match[str]], at: int) -> Code:
+    """The code with its further groups: digits after digits (`1234 5678`), digits after one letter (`L 2214 B`)."""
+    group = [words[at]]
+    if at and re.fullmatch(r"[A-Z]{1,3}", words[at - 1][0]) and _touch(text, words[at - 1], words[at]):
+        group.insert(0, words[at - 1])
+    amounts = find_quantities(text[: 4 * MAX_CODE_CHARS], keyed=False)
+    for word in words[at + 1 :]:
+        if any(q.end > word.start() for q in amounts):
+            break
+        digits = group[-1][0].isdigit() and word[0].isdigit() and len(group[0][0]) < 13
+        letter = group[-1][0].isdigit() and re.fullmatch(r"[A-Z]", word[0]) and word.end() == len(text.rstrip())
+        if not (digits or letter) or not _touch(text, group[-1], word):
+            break
+        group.append(word)
+    return Code("".join(word[0] for word in group), group[0].start(), group[-1].end())
+
+
+def _touch(text: str, left: re.Match[str], right: re.Match[str]) -> bool:
+    return text[left.end() : right.start()] == " "
+
+
+def _gtin(seen: str, start: int, *, keyed: bool) -> Code | None:
+    bare = seen.replace(" ", "").replace("-", "")
+    if len(bare) not in GTIN_DIGITS or sum(map(str.isdigit, bare)) < 0.7 * len(bare):
+        return None
+    digits = bare.translate(DIGIT_OF)
+    end = start + len(seen)
+    if digits != bare:
+        return Code(digits, start, end, ("repaired",)) if check_digit_holds(digits) else None
+    if check_digit_holds(digits):
+        return Code(digits, start, end)
+    if keyed or (len(digits) >= 12 and _grouped_like_a_gtin(seen)):
+        return Code(digits, start, end, ("check_failed",))
+    return None
+
+
+def _grouped_like_a_gtin(seen: str) -> bool:
+    """In one block, or as printed below bars: 1-6-6, 1-5-5-1, 4-4-4 and the like."""
+    groups = [len(g) for g in re.split(r"[ -]", seen)]
+    return groups in ([12], [13], [14], [1, 6, 6], [1, 5, 5, 1], [4, 4, 4], [7, 6], [1, 2, 5, 5, 1], [6, 6])
+
+
+def _known_ai(ai: str) -> bool:
+    return ai in _AI_DIGITS or ai in _AI_TEXT or re.fullmatch(r"3[1-6][0-9][0-5]", ai) is not None
+
+
+def _all_digits(ai: str) -> bool:
+    return ai in _AI_DIGITS or ai in {"30", "37"} or len(ai) == 4
+
+
+def _element(ai: str, seen: str) -> tuple[str, list[str]]:
+    """One element's content and what had to be said about it."""
+    if ai in _AI_TEXT and not _all_digits(ai):
+        return seen[: _AI_TEXT[ai]], []
+    bare = re.sub(r"[ -]", "", seen)
+    wanted = _AI_DIGITS.get(ai, 6 if len(ai) == 4 else len(bare))
+    digits = bare.translate(DIGIT_OF)[:wanted]
+    flags = ["repaired"] if digits != bare[:wanted] else []
+    if len(digits) != wanted or not digits.isascii() or not digits.isdigit():
+        return bare[:wanted], [*flags, "check_failed"]
+    if ai in _AI_CHECKED and not check_digit_holds(digits):
+        flags.append("check_failed")
+    return digits, flags
+
+
+def gs1_elements(found: Gs1Text) -> Iterator[tuple[str, str]]:
+    """The elements that are fields of their own: dates, lot, serial."""
+    for ai, content in found.elements:
+        if ai in AI_DATES or ai in {"10", "21"}:
+            yield ai, content

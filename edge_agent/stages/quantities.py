@@ -1,0 +1,154 @@
+"""Quantity: how much is in the package, in the unit printed, spelled one way (`1,25 kg` -> `1.25 kg`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rapidfuzz.distance import Levenshtein
+
+from edge_agent.stages.dates import DIGIT_OF
+from edge_agent.stages.label_text import unaccented
+
+# canonical unit -> spellings, unaccented, in lower case
+_UNITS = {
+    "mg": "mg milligram milligrams milligramm 毫克",
+    "g": "g gr grs gm gms gram grams gramm gramme grammes gramo gramos grammi grammo gramas grama 克",
+    "kg": "kg kgs kilo kilos kilogram kilograms kilogramm kilogramme 千克 公斤",
+    "lb": "lb lbs pound pounds",
+    "oz": "oz ozs ounce ounces",
+    "ml": "ml mls millilitre millilitres milliliter milliliters mililitros mililitro 毫升",
+    "cl": "cl centilitre centilitres centiliter zentiliter",
+    "dl": "dl decilitre deciliter deziliter",
+    "l": "l lt ltr ltrs litre litres liter liters litro litros litri 升 公升",
+    "gal": "gal gallon gallons",
+    "pt": "pt pint pints",
+    "qt": "qt quart quarts",
+    "pcs": "pc pcs piece pieces ct count counts units unit ea tablets tablet tabs caplets capsules capsule caps"
+    " softgels sachets sachet bags teabags wipes sheets rolls pods bottles cans eggs pairs sticks bars cookies"
+    " gummies lozenges ampoules vials stk st stuck stucke tabletten kapseln beutel filterbeutel dragees pieces"
+    " comprimes gelules sachets unites unite unidades unidad uds ud comprimidos capsulas sobres piezas pza pzas pezzi"
+    " pz compresse capsule bustine stuks tabletten capsules pecas saquetas comprimidos un szt 片 粒 个 支 包 枚 袋 只"
+    " 件 颗 瓶 盒 条 块 罐",
+}
+_UNIT_OF = {spelling: unit for unit, spellings in _UNITS.items() for spelling in spellings.split()}
+METRIC = frozenset({"mg", "g", "kg", "ml", "cl", "dl", "l"})
+_FRACTIONS = {"½": 0.5, "¼": 0.25, "¾": 0.75}
+_IDEOGRAPH_UNITS = "|".join(sorted((u for u in _UNIT_OF if ord(u[0]) > 0x2E7F), key=lambda u: (-len(u), u)))
+
+_REAL_NUMBER = r"(?:[0-9]{1,3}(?:[ ,.'][0-9]{3}){1,2}(?:[.,][0-9]{1,2})?|[0-9]{1,6}(?:[.,][0-9]{1,3})?)"
+_LIKELY_NUMBER = r"[0-9OIlZASB|]{1,5}(?:[.,][0-9OIlZASB|]{1,3})?"
+_UNIT = rf"(?P<unit>f[lI1|]\.?\s?oz|{_IDEOGRAPH_UNITS}|[^\W\d_]{{1,12}})"
+
+
+def _pattern(number: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?<![\w.,/-])(?:(?P<count>[0-9]{{1,4}})\s?[x×X*]\s?)?(?P<number>{number})?(?P<part>[½¼¾])?\s?{_UNIT}(?![\w])"
+    )
+
+
+_STRICT = _pattern(_REAL_NUMBER)
+_LOOSE = _pattern(_LIKELY_NUMBER)
+_BARE_COUNT = re.compile(r"\s*[:.=]?\s*([0-9]{1,6})\s*")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """`value` such as `500 g`, `4 x 125 g`, `100 pcs`, found at `text[start:end]`."""
+
+    value: str
+    unit: str
+    start: int
+    end: int
+    flags: tuple[str, ...] = ()
+    alternative: str | None = None
+
+
+def find_quantities(text: str, *, keyed: bool) -> tuple[Quantity, ...]:
+    """Quantities in a clean text. `keyed`: behind a phrase such as NET WT, where misread digits are mended."""
+    found = [q for match in _STRICT.finditer(text) if (q := _quantity(match, repaired=False)) is not None]
+    if not found and keyed:
+        found = [q for match in _LOOSE.finditer(text) if (q := _quantity(match, repaired=True)) is not None]
+    return tuple(found)
+
+
+def only_quantity(text: str) -> Quantity | None:
+    """The quantity that is all a text says (`500 g e`, `1.5 L`, `16 oz (454 g)`), the metric one of two."""
+    found = find_quantities(text, keyed=True)
+    if not found:
+        return None
+    said = sum(map(str.isalnum, text))
+    covered = sum(sum(map(str.isalnum, text[q.start : q.end])) for q in found)
+    return best_quantity(found) if said - covered <= 1 else None  # 1: the estimated sign e
+
+
+def best_quantity(found: tuple[Quantity, ...]) -> Quantity:
+    """The first in a metric unit, else the first: `16 oz (454 g)` is 454 g."""
+    return next((q for q in found if q.unit in METRIC), found[0])
+
+
+def bare_count(text: str) -> Quantity | None:
+    """A number alone behind a phrase that counts (QTY: 24): pieces, flagged `unit_assumed`."""
+    match = _BARE_COUNT.fullmatch(text)
+    if match is None:
+        return None
+    return Quantity(f"{int(match[1])} pcs", "pcs", match.start(1), match.end(1), ("unit_assumed",))
+
+
+def _quantity(match: re.Match[str], *, repaired: bool) -> Quantity | None:
+    unit, bent = _unit(match["unit"])
+    number, part = match["number"], match["part"]
+    if unit is None or not (number or part):
+        return None
+    flags: tuple[str, ...] = ("repaired",) if bent else ()
+    if repaired and number and not number.replace(",", "").replace(".", "").isdigit():
+        if not any(c.isdigit() for c in number):
+            return None
+        number, flags = number.translate(DIGIT_OF), ("repaired",)
+    readings = list(_readings(number or "0"))
+    if not readings:
+        return None
+    amounts = [_plain(reading + _FRACTIONS.get(part, 0.0)) for reading in readings]
+    prefix = f"{int(match['count'])} x " if match["count"] else ""
+    values = [f"{prefix}{amount} {unit}" for amount in amounts]
+    if len(values) > 1:
+        flags += ("ambiguous",)
+    return Quantity(values[0], unit, match.start(), match.end(), flags, values[1] if len(values) > 1 else None)
+
+
+def _readings(number: str) -> Iterator[float]:
+    """The amounts a printed number can mean, the likeliest first: `1,25`, `1 000`, `1.000` (one or a thousand)."""
+    seps = [c for c in number if not c.isdigit()]
+    groups = re.split(r"[ ,.']", number)
+    if not seps:
+        yield float(number)
+    elif (
+        len(seps) == 1 and seps[0] in ",." and (len(groups[1]) != 3 or groups[0].startswith("0") or len(groups[0]) > 3)
+    ):
+        yield float(f"{groups[0]}.{groups[1]}")
+    elif len(seps) == 1 and len(groups[1]) == 3:
+        yield float("".join(groups))
+        if seps[0] in ",.":
+            yield float(f"{groups[0]}.{groups[1]}")
+    elif len(seps) == 2 and len(groups[1]) == 3 and seps[0] != seps[1]:
+        yield float(f"{groups[0]}{groups[1]}.{groups[2]}")
+    elif len(seps) == 2 and len(groups[1]) == len(groups[2]) == 3:
+        yield float("".join(groups))
+
+
+def _unit(seen: str) -> tuple[str | None, bool]:
+    """The canonical unit and whether a letter had to be mended (only in words of five letters and more)."""
+    word = unaccented(seen)
+    if re.fullmatch(r"f[l1i|]\.?\s?oz", word):
+        return "fl oz", False
+    if word in _UNIT_OF:
+        return _UNIT_OF[word], False
+    if word == "mi":  # mI, a small L read as a capital i
+        return ("ml", True) if seen == "mI" else (None, False)
+    near = {_UNIT_OF[u] for u in _UNIT_OF if len(u) >= 5 and Levenshtein.distance(u, word, score_cutoff=1) <= 1}
+    return (near.pop(), True) if len(word) >= 5 and len(near) == 1 else (None, False)
+
+
+def _plain(amount: float) -> str:
+    return f"{amount:.4f}".rstrip("0").rstrip(".")

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+
+from edge_agent.stages.codes import check_digit_holds, find_code, find_gs1, find_gtin, find_marked_lot
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (" L2345B", "L2345B"),
+        (" A0B1O8", "A0B1O8"),
+        (" # XK90213", "XK90213"),
+        (": BC-2291/4", "BC-2291/4"),
+        (" No. 20240117", "20240117"),
+        (" 2O25W47-03", "2O25W47-03"),
+        (" 1234 5678 9012", "123456789012"),
+        (" L 2214 B", "L2214B"),
+        (" 4711 500 g e", "4711"),
+        (" 4711 14:32", "4711"),
+        (" 08/2026 A123", "A123"),
+        (" TX500-009912.", "TX500-009912"),
+    ],
+)
+def test_code_is_taken_as_printed(text: str, value: str) -> None:
+    found = find_code(text)
+    assert found is not None
+    assert (found.value, found.flags) == (value, ())
+
+
+def test_code_of_letters_alone_says_so() -> None:
+    found = find_code(". FNVCKTDSLJ")
+    assert found is not None
+    assert found.flags == ("no_digits",)
+    assert find_code(" see bottom of pack") is None
+    assert find_code("") is None
+
+
+def test_marked_lot_keeps_its_marker() -> None:
+    found = find_marked_lot("12/08/26 L4711")
+    assert found is not None
+    assert found.value == "L4711"
+    assert find_marked_lot("1.5 L 12") is None
+    assert find_marked_lot("XL4711") is None
+
+
+@pytest.mark.parametrize("text", ["4006381333931", "4 006381 333931", "4006381-333931", "GTIN: 4006381333931"])
+def test_gtin_is_read_whatever_its_grouping(text: str) -> None:
+    found = find_gtin(text, keyed=True)
+    assert found is not None
+    assert (found.value, found.flags) == ("4006381333931", ())
+
+
+@pytest.mark.parametrize("text", ["8709 2221 6898", "870922216898"])
+def test_failed_check_digit_is_told_and_grouping_has_no_meaning(text: str) -> None:
+    found = find_gtin(text, keyed=False)
+    assert found is not None
+    assert (found.value, found.flags) == ("870922216898", ("check_failed",))
+
+
+def test_letters_in_a_gtin_are_mended_only_where_the_check_digit_holds() -> None:
+    found = find_gtin("B410076 472540", keyed=False)
+    assert found is not None
+    assert (found.value, found.flags) == ("8410076472540", ("repaired",))
+    assert find_gtin("B410076 472541", keyed=False) is None
+
+
+@pytest.mark.parametrize("text", ["2109B3300417", "20270820", "LOT 12345678", "0155501234", "123456789"])
+def test_other_numbers_are_no_gtin_without_a_key(text: str) -> None:
+    assert find_gtin(text, keyed=False) is None
+
+
+def test_check_digit_catches_every_single_wrong_digit() -> None:
+    good = "09506000134352"
+    assert check_digit_holds(good)
+    for at in range(len(good)):
+        for digit in set("0123456789") - {good[at]}:
+            assert not check_digit_holds(good[:at] + digit + good[at + 1 :])
+
+
+def test_gs1_text_is_read_in_order() -> None:
+    found = find_gs1("(01)09506000134352(17)260131(10)ABC123")
+    assert found is not None
+    assert found.elements == (("01", "09506000134352"), ("17", "260131"), ("10", "ABC123"))
+    assert found.flags == ()
+
+
+def test_bent_brackets_and_digits_of_gs1_are_mended_and_flagged() -> None:
+    found = find_gs1("(O1)03453120000011{11)Z50219(17)270219")
+    assert found is not None
+    assert found.value == "01=03453120000011;11=250219;17=270219"
+    assert found.flags == ("repaired",)
+
+
+@pytest.mark.parametrize("text", ["(01)09506000134353", "(01)0950600013435"])
+def test_gs1_number_that_fails_its_check_is_told(text: str) -> None:
+    found = find_gs1(text)
+    assert found is not None
+    assert "check_failed" in found.flags
+
+
+def test_brackets_of_other_kinds_are_no_gs1() -> None:
+    assert find_gs1("16 oz (454 g)") is None
+    assert find_gs1("Tel (040) 5550") is None

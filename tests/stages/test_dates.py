@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import random
+from datetime import date, timedelta
+
+import pytest
+
+from edge_agent.stages.dates import DateRules, LabelDate, find_dates, gs1_date, month_number
+from edge_agent.stages.label_text import label_text
+
+RULES = DateRules("DMY", date(2026, 11, 30))
+
+
+def keyed(text: str, rules: DateRules = RULES) -> LabelDate:
+    (found,) = find_dates(label_text(text).text, rules, keyed=True)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("14.06.2029", "2029-06-14"),
+        ("31/08/2027", "2027-08-31"),
+        ("2027-08-31", "2027-08-31"),
+        ("25 12 2027", "2027-12-25"),
+        ("20270831", "2027-08-31"),
+        ("31082027", "2027-08-31"),
+        ("12AUG2026", "2026-08-12"),
+        ("05 Feb. 2026", "2026-02-05"),
+        ("3. März 2027", "2027-03-03"),
+        ("30 août 2027", "2027-08-30"),
+        ("15 de marzo de 2027", "2027-03-15"),
+        ("8 dicembre 2027", "2027-12-08"),
+        ("January 11, 2028", "2028-01-11"),
+        ("1st June 2027", "2027-06-01"),
+        ("2027年8月31日", "2027-08-31"),
+        ("31/08/2614:32", None),
+        ("17.09.2026 14:32", "2026-09-17"),
+        ("2026-02-28 06:15 L3", "2026-02-28"),
+    ],
+)
+def test_full_dates_are_read(text: str, printed: str | None) -> None:
+    found = keyed(text)
+    if printed is None:
+        assert found.flags
+    else:
+        assert (found.printed, found.flags) == (printed, ())
+
+
+@pytest.mark.parametrize(
+    "text", ["08/2027", "08.27", "2027-08", "AUG 2027", "AUG 27", "Août 2027", "2027年8月", "08 2027", "082027", "0827"]
+)
+def test_month_without_day_keeps_its_precision_and_lasts_to_its_end(text: str) -> None:
+    found = keyed(text)
+    assert (found.printed, found.latest) == ("2027-08", "2027-08-31")
+    assert "month_precision" in found.flags
+    assert "ambiguous" not in found.flags or found.alternative
+
+
+def test_both_orders_possible_is_ambiguous_with_the_other_reading() -> None:
+    found = keyed("12/08/26")
+    assert (found.printed, found.alternative) == ("2026-08-12", "2026-12-08")
+    assert "ambiguous" in found.flags
+    assert keyed("12/08/26", DateRules("MDY", RULES.today)).printed == "2026-12-08"
+    assert keyed("26/08/12", DateRules("YMD", RULES.today)).printed == "2026-08-12"
+    assert keyed("08/08/2026").flags == ()
+
+
+def test_date_of_the_other_order_is_read_and_says_so() -> None:
+    assert (keyed("03/25/27").printed, keyed("03/25/27").flags) == ("2027-03-25", ("order_conflict",))
+    assert keyed("2027-25-03").flags == ("order_conflict",)
+
+
+def test_year_first_reading_of_a_date_long_past_is_told() -> None:
+    found = keyed("26.08.12")
+    assert "ambiguous" in found.flags
+    assert found.alternative == "2026-08-12"
+
+
+@pytest.mark.parametrize("text", ["31/02/2027", "30.02.27", "2027-13-32", "31 JUN 2027", "00/2027"])
+def test_date_that_does_not_exist_is_invalid_and_never_rolled_over(text: str) -> None:
+    found = keyed(text)
+    assert found.flags == ("invalid",)
+    assert (found.printed, found.latest) == ("", "")
+    assert find_dates(text, RULES, keyed=False) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("Z4.12.20Z6", "2026-12-24"),
+        ("31/08/Z026", "2026-08-31"),
+        ("09/2B", "2028-09"),
+        ("O5Feb 2026", "2026-02-05"),
+        ("16/0212026", "2026-02-16"),
+        ("20Z70820", "2027-08-20"),
+        ("January l1, 2028", "2028-01-11"),
+        ("20Z6-02-Z806:15L3", "2026-02-28"),
+        ("12:08/26", "2026-08-12"),
+        ("5 Septenber 2027", "2027-09-05"),
+    ],
+)
+def test_letters_for_digits_are_mended_behind_a_key_and_flagged(text: str, printed: str) -> None:
+    found = keyed(text)
+    assert found.printed == printed
+    assert "repaired" in found.flags
+    assert not [d for d in find_dates(text, RULES, keyed=False) if d.printed != printed]
+
+
+@pytest.mark.parametrize("text", ["18JN2025", "1208/261471", "see lid", "L2345B", "7719", "14:32", "", "1 2 3"])
+def test_what_is_no_date_gives_none(text: str) -> None:
+    assert find_dates(text, RULES, keyed=True) == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["LOT L2345B", "Batch 7719", "1,25 kg", "S/N 2109-33-00417", "P/N 03/2026", "Tel 01 55 50 12 34", "v1.2.3"]
+)
+def test_lines_without_a_date_have_none(text: str) -> None:
+    assert find_dates(text, RULES, keyed=False) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["AA.08.2027", "xx AUG 2027", "2027-08-AA", "202g-06-30 x", "16/05/20 27", "1 3MAR28", "2029-2-03", "/03/2026",
+     "AUG 25, 2Q30", "02/20 28"],
+)  # fmt: skip
+def test_date_beside_a_lost_piece_is_never_plain(text: str) -> None:
+    assert {"incomplete", "repaired"} & set(keyed(text).flags)
+
+
+def test_key_words_are_never_months() -> None:
+    assert month_number("EXP") is None
+    assert month_number("BBE") is None
+    found = find_dates("EXP 2027", RULES, keyed=True)
+    assert [(d.printed, d.flags) for d in found] == [("2027", ("year_precision",))]
+
+
+def test_window_follows_the_clock_and_is_off_without_one() -> None:
+    assert keyed("14.06.2033", DateRules("DMY", date(2031, 1, 1))).flags == ()
+    assert keyed("14.06.2093").flags == ("implausible",)
+    untrusted = keyed("14.06.2093", DateRules("DMY", None))
+    assert (untrusted.printed, untrusted.flags) == ("2093-06-14", ("clock_untrusted",))
+    assert find_dates("14.06.2093", RULES, keyed=False) == ()
+
+
+def test_two_digit_year_is_the_nearest_to_the_clock() -> None:
+    assert DateRules("DMY", date(2026, 1, 1)).full_year("26") == 2026
+    assert DateRules("DMY", date(2026, 1, 1)).full_year("99") == 1999
+    assert DateRules("DMY", date(2095, 1, 1)).full_year("02") == 2102
+    assert DateRules("DMY", None).full_year("26") == 2026
+
+
+@pytest.mark.parametrize(
+    ("digits", "latest", "flags"),
+    [
+        ("270800", "2027-08-31", ("month_precision",)),
+        ("260200", "2026-02-28", ("month_precision",)),
+        ("280200", "2028-02-29", ("month_precision",)),
+        ("260131", "2026-01-31", ()),
+        ("270231", "", ("invalid",)),
+        ("271300", "", ("invalid",)),
+    ],
+)
+def test_gs1_day_00_is_the_whole_month(digits: str, latest: str, flags: tuple[str, ...]) -> None:
+    found = gs1_date(digits, RULES)
+    assert (found.latest, found.flags) == (latest, flags)
+
+
+# What OCR makes of a character, digits for other digits excepted: those no rule can see.
+BENT = {"0": "OQDo", "1": "lI|i", "2": "Zz", "4": "A", "5": "S", "6": "Gb", "7": "T", "8": "B", "9": "g", "/": "l|I",
+        "-": "~_", ".": ",: ", " ": "", "E": "F", "U": "V", "O": "0", "B": "8"}  # fmt: skip
+FORMS = ("%d/%m/%Y", "%d.%m.%Y", "%Y-%m-%d", "%d/%m/%y", "%d %b %Y", "%d%b%Y", "%b %d, %Y", "%Y%m%d", "%d %B %Y")
+
+
+def test_one_bent_character_never_gives_another_date_in_silence() -> None:
+    rng = random.Random(5)
+    for _ in range(6000):
+        day = date(2024, 1, 1) + timedelta(rng.randrange(2500))
+        text = day.strftime(rng.choice(FORMS)).upper()
+        at = rng.randrange(len(text))
+        bent = text[:at] + rng.choice(BENT.get(text[at], text[at]) or [""]) + text[at + 1 :]
+        bent += rng.choice(["", "", " 14:32", " L2345B"])
+        for found in find_dates(label_text(bent).text, RULES, keyed=True):
+            plain = not set(found.flags) - {"month_precision"}
+            assert not plain or found.printed == day.isoformat(), f"{text!r} bent to {bent!r} gave {found}"

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from edge_agent.stages.quantities import bare_count, best_quantity, find_quantities, only_quantity
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1,25 kg", "1.25 kg"),
+        ("500g", "500 g"),
+        ("NET WT 500 g", "500 g"),
+        ("4 x 125 g", "4 x 125 g"),
+        ("6×0,33 L", "6 x 0.33 l"),
+        ("12 fl oz", "12 fl oz"),
+        ("12 fI oz", "12 fl oz"),
+        ("16 oz (454 g)", "454 g"),
+        ("0.75 L 13.5% vol", "0.75 l"),
+        ("1½ l", "1.5 l"),
+        ("2.5千克", "2.5 kg"),
+        ("250毫升", "250 ml"),
+        ("100 tablets", "100 pcs"),
+        ("24 Stück", "24 pcs"),
+        ("1 000 g", "1000 g"),
+        ("1.250,50 g", "1250.5 g"),
+        ("169 PCS", "169 pcs"),
+    ],
+)
+def test_quantities_are_spelled_one_way(text: str, value: str) -> None:
+    assert best_quantity(find_quantities(text, keyed=True)).value == value
+
+
+def test_thousands_or_decimals_is_ambiguous() -> None:
+    (found,) = find_quantities("1.000 g", keyed=True)
+    assert (found.value, found.alternative, found.flags) == ("1000 g", "1 g", ("ambiguous",))
+    (found,) = find_quantities("0,500 kg", keyed=True)
+    assert (found.value, found.flags) == ("0.5 kg", ())
+
+
+@pytest.mark.parametrize(("text", "value"), [("I.5L", "1.5 l"), ("A73ml", "473 ml"), ("100toblets", "100 pcs")])
+def test_misread_number_or_unit_is_mended_and_flagged(text: str, value: str) -> None:
+    (found,) = find_quantities(text, keyed=True)
+    assert (found.value, found.flags) == (value, ("repaired",))
+
+
+@pytest.mark.parametrize("text", ["LOT 4711", "EXP 03/2026", "S/N 12-3g5", "5W-30", "3.5.2 g", "500 volts", "g", "①g"])
+def test_what_is_no_quantity_gives_none(text: str) -> None:
+    assert find_quantities(text, keyed=False) == ()
+
+
+def test_text_that_says_nothing_else_is_a_quantity_without_a_key() -> None:
+    found = only_quantity("500 g e")
+    assert found is not None
+    assert found.value == "500 g"
+    assert only_quantity("Ibuprofen 200 mg Film-coated Tablets") is None
+
+
+def test_bare_count_is_pieces_and_says_that_it_assumes() -> None:
+    found = bare_count(": 24")
+    assert found is not None
+    assert (found.value, found.flags) == ("24 pcs", ("unit_assumed",))
+    assert bare_count("24 g") is None
