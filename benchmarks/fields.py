@@ -1,0 +1,167 @@
+"""Fields: how well lines of labels become fields; macro-F1 per class and the values of each.
+
+    python benchmarks/fields.py LINES.jsonl [--no-encoder] [--misses] [--json]
+
+LINES.jsonl has one object a line: `clean` and `noised` text, `label` (a field's name, or `other` for none), `value`
+(normalised, or null) and, where known, `ambiguous`. Each text is read alone, as one line, without layout, in both
+forms. The clock stands at --today, so that figures do not age.
+
+A value counts as right when it is equal; 2027-08-31 with `month_precision` equals 2027-08, and units are compared
+by amount. `silent` counts the worst: a wrong value without a flag that tells doubt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edge_agent.backends.ort import OrtBackend
+from edge_agent.config import FieldsConfig
+from edge_agent.records import Field, Quad, TextBox, TextLine
+from edge_agent.stages.field_extractor import FieldExtractor
+from edge_agent.stages.text_encoder import TextEncoder
+
+ROOT = Path(__file__).resolve().parents[1]
+FORMS = ("clean", "noised")
+INFORMS = {"month_precision", "year_precision", "from_gs1"}
+IN_BASE = {"mg": 0.001, "g": 1, "kg": 1000, "ml": 1, "cl": 10, "dl": 100, "l": 1000}
+
+
+def text_line(text: str) -> TextLine:
+    """A line that stands alone, its height and width made up."""
+    corners = np.array([[0, 0], [400, 0], [400, 30], [0, 30]], np.float32)
+    return TextLine(text, 1.0, TextBox(Quad(corners), 1.0))
+
+
+def predicted(fields: Sequence[Field]) -> tuple[str, Field | None]:
+    """The class of a line: its first field's name."""
+    return (fields[0].name, fields[0]) if fields else ("other", None)
+
+
+def same_value(wanted: str, got: Field) -> bool:
+    """Whether the field's value is the wanted one, in whichever unit or precision it is spelled."""
+    if got.value == wanted:
+        return True
+    if len(wanted) == 7 and "month_precision" in got.flags and got.value.startswith(wanted):
+        return True
+    return _amount(wanted) is not None and _amount(wanted) == _amount(got.value)
+
+
+def _amount(value: str) -> tuple[float, bool] | None:
+    number, _, unit = value.partition(" ")
+    try:
+        return round(float(number) * IN_BASE[unit], 6), unit in ("mg", "g", "kg")
+    except (KeyError, ValueError):
+        return None
+
+
+def doubtful(field: Field) -> bool:
+    return any(flag not in INFORMS for flag in field.flags)
+
+
+def macro_f1(pairs: Sequence[tuple[str, str]]) -> tuple[float, dict[str, float]]:
+    """Mean F1 over the classes that occur in the truth, and F1 per class."""
+    f1 = {}
+    for name in sorted({wanted for wanted, _ in pairs}):
+        right = sum(w == g == name for w, g in pairs)
+        said, true = sum(g == name for _, g in pairs), sum(w == name for w, _ in pairs)
+        f1[name] = 2 * right / (said + true) if said + true else 0.0
+    return sum(f1.values()) / len(f1), f1
+
+
+def score(extractor: FieldExtractor, rows: Sequence[dict[str, Any]], form: str) -> dict[str, Any]:
+    pairs, misses = [], []
+    values: dict[str, Counter[str]] = {}
+    for row in rows:
+        name, field = predicted(extractor.extract([text_line(row[form])]))
+        pairs.append((row["label"], name))
+        verdict = "class" if name != row["label"] else "right"
+        if row.get("value"):
+            tally = values.setdefault(row["label"], Counter())
+            verdict = value_verdict(row, name, field)
+            tally[verdict] += 1
+        if verdict != "right":
+            misses.append(
+                {"text": row[form], "label": row["label"], "want": row.get("value"), "got": shown(name, field)}
+            )
+    mean, f1 = macro_f1(pairs)
+    return {
+        "macro_f1": round(mean, 4),
+        "f1": {name: round(value, 3) for name, value in f1.items()},
+        "values": {name: dict(tally) for name, tally in values.items()},
+        "misses": misses,
+    }
+
+
+def value_verdict(row: dict[str, Any], name: str, field: Field | None) -> str:
+    """right, flagged (wrong or missing, and it says so), silent (wrong, and it does not) or none."""
+    if field is None or name != row["label"]:
+        return "none"
+    if same_value(row["value"], field):
+        return "right"
+    return "flagged" if doubtful(field) or not field.value else "silent"
+
+
+def shown(name: str, field: Field | None) -> str:
+    return name if field is None else f"{name} {field.value!r} {' '.join(field.flags)}".strip()
+
+
+def make_extractor(today: str, *, encoder: bool) -> FieldExtractor:
+    now = datetime.fromisoformat(today).replace(tzinfo=timezone.utc).timestamp()
+    model = ROOT / "engines" / "minilm-l6-v2"
+    text_encoder = TextEncoder(OrtBackend(2).load(model / "model.onnx"), model / "tokenizer.json") if encoder else None
+    return FieldExtractor(FieldsConfig(), text_encoder, lambda: now)
+
+
+def show(form: str, result: dict[str, Any], *, misses: bool) -> None:
+    print(f"\n{form}: macro-F1 {result['macro_f1']:.3f}")
+    for name, f1 in result["f1"].items():
+        tally = result["values"].get(name)
+        counts = (
+            "  ".join(f"{key} {tally[key]}" for key in ("right", "flagged", "silent", "none") if key in tally)
+            if tally
+            else ""
+        )
+        print(f"  {name:18} F1 {f1:.3f}  {counts}")
+    for miss in result["misses"] if misses else ():
+        print(f"    {miss['text']!r}: want {miss['label']} {miss['want']}, got {miss['got']}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("lines", type=Path, help="labelled lines, JSON Lines")
+    parser.add_argument("--today", default="2026-11-30", help="where the clock stands (default %(default)s)")
+    parser.add_argument("--no-encoder", action="store_true", help="rules alone")
+    parser.add_argument("--misses", action="store_true", help="list every text not read right")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
+    args = parser.parse_args()
+    rows = [json.loads(line) for line in args.lines.read_text(encoding="utf-8").splitlines()]
+    began = time.perf_counter()
+    extractor = make_extractor(args.today, encoder=not args.no_encoder)
+    started_s = time.perf_counter() - began
+    results: dict[str, Any] = {}
+    began = time.perf_counter()
+    for form in FORMS:
+        results[form] = score(extractor, rows, form)
+    per_line_ms = (time.perf_counter() - began) * 1e3 / (len(rows) * len(FORMS))
+    results |= {"lines": len(rows), "start_s": round(started_s, 3), "ms_per_line": round(per_line_ms, 3)}
+    if args.json:
+        print(json.dumps(results, ensure_ascii=False))
+        return 0
+    print(f"{len(rows)} lines, start {started_s:.2f} s, {per_line_ms:.2f} ms a line read alone")
+    for form in FORMS:
+        show(form, results[form], misses=args.misses)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

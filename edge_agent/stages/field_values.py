@@ -1,0 +1,190 @@
+"""Values: what each field accepts behind its phrase, and what proves itself without one.
+
+Every reader takes clean text and returns the value with its place in that text, or None. `certainty` 0..1 is
+what the form of the value is worth; doubt is told by flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from edge_agent.stages.codes import AI_DATES, Code, find_code, find_gs1, find_gtin, find_marked_lot, gs1_elements
+from edge_agent.stages.contacts import find_contact
+from edge_agent.stages.dates import DateRules, LabelDate, find_dates, gs1_date
+from edge_agent.stages.quantities import Quantity, bare_count, best_quantity, find_quantities, only_quantity
+
+DATE_FIELDS = ("expiry_date", "manufacture_date")
+TEXT_FIELDS = ("product_name", "ingredients", "warning", "address")
+UNNAMED_DATE = "date"
+
+# How far a flag lowers the certainty of a value.
+_DOUBTS = {
+    "invalid": 0.2,
+    "unreadable": 0.2,
+    "check_failed": 0.4,
+    "implausible": 0.4,
+    "ambiguous": 0.5,
+    "order_conflict": 0.5,
+    "incomplete": 0.4,
+    "repaired": 0.6,
+    "no_digits": 0.6,
+    "no_key": 0.6,
+    "unit_assumed": 0.8,
+    "clock_untrusted": 0.9,
+    "year_precision": 0.6,
+}
+_GS1_NAMES = {"10": "lot", "21": "serial_number", "15": "expiry_date", "16": "expiry_date", "17": "expiry_date"}
+
+
+@dataclass(frozen=True)
+class Value:
+    """One field's value, found at `text[start:end]` of the text that was read."""
+
+    name: str
+    value: str
+    start: int
+    end: int
+    flags: tuple[str, ...] = ()
+
+    @property
+    def certainty(self) -> float:
+        return min((_DOUBTS.get(flag, 1.0) for flag in self.flags), default=1.0)
+
+
+def read_value(name: str, text: str, rules: DateRules) -> Value | None:
+    """The value of field `name` in the text behind its phrase; None where there is none."""
+    return _READERS[name](name, text, rules)
+
+
+def read_dates(names: tuple[str, ...], text: str, rules: DateRules) -> list[Value]:
+    """The dates of a text behind several date phrases (`MFG/EXP 01/2026 01/2028`), given out in order.
+
+    One date for two phrases is nobody's: it comes back as UNNAMED_DATE.
+    """
+    found = find_dates(text, rules, keyed=True)
+    if len(names) == len(found):
+        return [_date_value(name, one) for name, one in zip(names, found, strict=True)]
+    return [_date_value(UNNAMED_DATE, one, "no_key") for one in found if one.valid]
+
+
+def without_dates(text: str, rules: DateRules) -> str:
+    """`text` with blanks where its dates are, for the lot of `LOT EXP A1 08/2027`."""
+    for one in find_dates(text, rules, keyed=True):
+        text = text[: one.start] + " " * (one.end - one.start) + text[one.end :]
+    return text
+
+
+def read_unnamed(text: str, rules: DateRules) -> list[Value]:
+    """What a text without a phrase proves by its form: GS1, GTIN, contact, quantity, a lot with its L, a date."""
+    if (gs1 := find_gs1(text)) is not None:
+        return [Value("barcode_digits", gs1.value, gs1.start, gs1.end, gs1.flags), *_gs1_values(text, rules)]
+    for name, found in (("barcode_digits", find_gtin(text, keyed=False)), ("weight_volume", only_quantity(text))):
+        if found is not None:
+            return [Value(name, found.value, found.start, found.end, _with_alternative(found))]
+    return read_rest(text, rules)
+
+
+def read_rest(text: str, rules: DateRules) -> list[Value]:
+    """What stands beside other words or behind another value: contact, a lot with its L, a full date."""
+    values = []
+    if (contact := find_contact(text, keyed=False)) is not None:
+        values.append(Value("contact", contact.value, contact.start, contact.end, contact.flags))
+    if (lot := find_marked_lot(text)) is not None:
+        values.append(Value("lot", lot.value, lot.start, lot.end))
+    values += [_date_value(UNNAMED_DATE, one, "no_key") for one in find_dates(text, rules, keyed=False)]
+    return [
+        v for v in values if not (v.name != "contact" and contact and v.start < contact.end and v.end > contact.start)
+    ]
+
+
+def read_tail(text: str, start: int) -> list[Value]:
+    """A quantity that is all that stands behind a value: `LOT 4711 500 g e`."""
+    found = only_quantity(text[start:])
+    if found is None or "repaired" in found.flags:
+        return []
+    return [Value("weight_volume", found.value, start + found.start, start + found.end, _with_alternative(found))]
+
+
+def text_value(name: str, text: str) -> Value:
+    """A field of words: its text with single spaces."""
+    start = len(text) - len(text.lstrip(" :;.,-*"))
+    return Value(name, " ".join(text[start:].split()), start, len(text.rstrip()))
+
+
+def _read_date(name: str, text: str, rules: DateRules) -> Value | None:
+    """The first date; digits that make no date are told as `unreadable`, for a label that says EXP means one."""
+    found = find_dates(text, rules, keyed=True)
+    if found:
+        return _date_value(name, found[0])
+    if sum(c in "0123456789" for c in text[:24]) >= 3:
+        return Value(name, "", 0, len(text.rstrip()), ("unreadable",))
+    return None
+
+
+def _date_value(name: str, found: LabelDate, *flags: str) -> Value:
+    """An expiry without a day lasts to the month's end; any other date stays in the precision printed."""
+    value = found.latest if name == "expiry_date" else found.printed
+    alternative = (f"alternative:{found.alternative}",) if found.alternative else ()
+    return Value(name, value, found.start, found.end, (*found.flags, *alternative, *flags))
+
+
+def _read_code(name: str, text: str, rules: DateRules) -> Value | None:
+    code = find_code(text)
+    return None if code is None else Value(name, code.value, code.start, code.end, code.flags)
+
+
+def _read_quantity(name: str, text: str, rules: DateRules) -> Value | None:
+    found = find_quantities(text, keyed=True)
+    quantity = best_quantity(found) if found else bare_count(text)
+    if quantity is None:
+        return None
+    start = min([q.start for q in found], default=quantity.start)
+    return Value(name, quantity.value, start, max(q.end for q in found or (quantity,)), _with_alternative(quantity))
+
+
+def _read_gtin(name: str, text: str, rules: DateRules) -> Value | None:
+    if (gs1 := find_gs1(text)) is not None:
+        return Value(name, gs1.value, gs1.start, gs1.end, gs1.flags)
+    code = find_gtin(text, keyed=True)
+    return None if code is None else Value(name, code.value, code.start, code.end, code.flags)
+
+
+def _read_contact(name: str, text: str, rules: DateRules) -> Value | None:
+    contact = find_contact(text, keyed=True)
+    return None if contact is None else Value(name, contact.value, contact.start, contact.end, contact.flags)
+
+
+def _gs1_values(text: str, rules: DateRules) -> list[Value]:
+    """Dates, lot and serial of a GS1 text as fields of their own, flagged `from_gs1`."""
+    gs1 = find_gs1(text)
+    if gs1 is None:
+        return []
+    doubts = tuple(flag for flag in gs1.flags if flag == "repaired")
+    values = []
+    for ai, content in gs1_elements(gs1):
+        if ai in AI_DATES:
+            if not (len(content) == 6 and content.isdigit()):
+                continue
+            value = _date_value(_GS1_NAMES.get(ai, "manufacture_date"), gs1_date(content, rules), *doubts)
+        else:
+            value = Value(_GS1_NAMES[ai], content, gs1.start, gs1.end)
+        values.append(replace(value, start=gs1.start, end=gs1.end, flags=(*value.flags, "from_gs1")))
+    return values
+
+
+def _with_alternative(found: Code | Quantity) -> tuple[str, ...]:
+    if isinstance(found, Quantity) and found.alternative:
+        return (*found.flags, f"alternative:{found.alternative}")
+    return found.flags
+
+
+_READERS: Mapping[str, Callable[[str, str, DateRules], Value | None]] = {
+    "expiry_date": _read_date,
+    "manufacture_date": _read_date,
+    "lot": _read_code,
+    "serial_number": _read_code,
+    "weight_volume": _read_quantity,
+    "barcode_digits": _read_gtin,
+    "contact": _read_contact,
+}

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import random
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from edge_agent.backends.ort import OrtBackend
+from edge_agent.config import FieldsConfig
+from edge_agent.records import Field, field_to_json, json_bytes
+from edge_agent.stages.field_extractor import FieldExtractor
+from edge_agent.stages.text_encoder import TextEncoder
+from tests.conftest import ROOT
+from tests.stages.labels import column, line
+
+MODEL = ROOT / "engines" / "minilm-l6-v2"
+NOW = datetime(2026, 11, 30, tzinfo=timezone.utc).timestamp()
+RULES_ONLY = FieldExtractor(FieldsConfig(), None, lambda: NOW)
+
+
+def extract(*texts: str, extractor: FieldExtractor = RULES_ONLY) -> list[Field]:
+    return list(extractor.extract(column(*texts)))
+
+
+def pairs(*texts: str) -> list[tuple[str, str]]:
+    return [(field.name, field.value) for field in extract(*texts)]
+
+
+@pytest.fixture(scope="module")
+def with_encoder() -> FieldExtractor:
+    if not (MODEL / "model.onnx").exists():
+        pytest.skip("the encoder is not fetched: edge-agent models fetch")
+    encoder = TextEncoder(OrtBackend(2).load(MODEL / "model.onnx"), Path(MODEL / "tokenizer.json"))
+    return FieldExtractor(FieldsConfig(), encoder, lambda: NOW)
+
+
+def test_label_becomes_fields(with_encoder: FieldExtractor) -> None:
+    found = extract(
+        "Organic Oat Biscuits",
+        "LOT L2345B",
+        "EXP 12/08/2027",
+        "S/N SN-204411",
+        "NET WT 500 g",
+        "GTIN 4006381333931",
+        "www.example.com",
+        extractor=with_encoder,
+    )
+    assert [(f.name, f.value, f.lines) for f in found] == [
+        ("product_name", "Organic Oat Biscuits", (0,)),
+        ("lot", "L2345B", (1,)),
+        ("expiry_date", "2027-08-12", (2,)),
+        ("serial_number", "SN-204411", (3,)),
+        ("weight_volume", "500 g", (4,)),
+        ("barcode_digits", "4006381333931", (5,)),
+        ("contact", "example.com", (6,)),
+    ]
+    assert found[2].flags == ("ambiguous", "alternative:2027-12-08")
+
+
+@pytest.mark.parametrize(("text", "value", "flags"), [
+    ("14.06.2029", "2029-06-14", ("no_key",)),
+    ("EXP 08/2027", "2027-08-31", ("month_precision",)),
+    ("EXP January l1, 2028", "2028-01-11", ("repaired",)),
+    ("EXP 31/02/2027", "", ("invalid",)),
+    ("EXP 12/08/26", "2026-08-12", ("ambiguous", "alternative:2026-12-08")),
+    ("EXP 1208/261471", "", ("unreadable",)),
+])  # fmt: skip
+def test_dates_of_the_field_are_never_silently_wrong(text: str, value: str, flags: tuple[str, ...]) -> None:
+    (found,) = extract(text)
+    assert (found.value, found.flags) == (value, flags)
+    assert found.name == ("date" if "no_key" in flags else "expiry_date")
+
+
+@pytest.mark.parametrize("text", ["January l1, 2028", "31/02/2027", "1208/261471", "O0O0 I1l1 S5 B8 Z2"])
+def test_what_nothing_names_and_nothing_proves_is_no_field(text: str) -> None:
+    assert extract(text) == []
+
+
+def test_gs1_month_date_is_an_expiry_of_its_own() -> None:
+    barcode, expiry = extract("(17)270800")
+    assert (barcode.name, barcode.value) == ("barcode_digits", "17=270800")
+    assert (expiry.name, expiry.value, expiry.flags) == ("expiry_date", "2027-08-31", ("month_precision", "from_gs1"))
+
+
+def test_gs1_text_gives_number_lot_and_date() -> None:
+    assert pairs("(01)09506000134352(17)260131(10)ABC123") == [
+        ("barcode_digits", "01=09506000134352;17=260131;10=ABC123"),
+        ("expiry_date", "2026-01-31"),
+        ("lot", "ABC123"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("glued", "spaced"),
+    [
+        ("BESTBEFORE12AUG2026", "BEST BEFORE 12 AUG 2026"),
+        ("NETWT500g", "NET WT 500 g"),
+        ("870922216898", "8709 2221 6898"),
+        ("LOTL2345B", "LOT L2345B"),
+        ("A123EXP08/27", "A123 EXP 08/27"),
+    ],
+)
+def test_lost_spaces_change_nothing(glued: str, spaced: str) -> None:
+    assert pairs(glued) == pairs(spaced) != []
+
+
+def test_code_is_not_altered_and_the_text_is_kept_as_seen() -> None:
+    (lot,) = extract("LOT A0B1O8")
+    assert (lot.value, lot.text, lot.flags) == ("A0B1O8", "A0B1O8", ())
+    (expiry,) = extract("ＥＸＰ ３１／１２／２０２７")
+    assert (expiry.value, expiry.text) == ("2027-12-31", "３１／１２／２０２７")
+
+
+def test_several_fields_of_one_line_are_told_apart() -> None:
+    assert pairs("LOT A123 EXP 08/2027 500 g e") == [
+        ("lot", "A123"),
+        ("expiry_date", "2027-08-31"),
+        ("weight_volume", "500 g"),
+    ]
+    assert pairs("MHD 05.2027 L226514") == [("expiry_date", "2027-05-31"), ("lot", "L226514")]
+    assert pairs("MFG/EXP: 01/2025 - 01/2027") == [("manufacture_date", "2025-01"), ("expiry_date", "2027-01-31")]
+
+
+def test_one_date_for_two_keys_is_nobodys() -> None:
+    (found,) = extract("MFG/EXP: 01/2027")
+    assert (found.name, "no_key" in found.flags) == ("date", True)
+
+
+@pytest.mark.parametrize("turn_deg", [0.0, 3.0])
+@pytest.mark.parametrize("scale", [1, 4])
+def test_key_takes_the_value_on_its_right(scale: int, turn_deg: float) -> None:
+    boxes = [
+        ("Batch:", 60, 104, 90, 30),
+        ("A123", 260, 96, 80, 30),
+        ("Expiry:", 480, 102, 95, 30),
+        ("08/2026", 680, 92, 120, 30),
+    ]
+    found = RULES_ONLY.extract([line(t, *(scale * v for v in box), turn_deg=turn_deg) for t, *box in boxes])
+    assert [(f.name, f.value, f.lines) for f in found] == [
+        ("lot", "A123", (0, 1)),
+        ("expiry_date", "2026-08-31", (2, 3)),
+    ]
+
+
+def test_key_takes_the_value_below_and_the_value_is_told_once() -> None:
+    found = RULES_ONLY.extract(
+        [line("LOT", 0, 0, 80), line("EXP", 300, 0, 80), line("A123", 0, 36, 90), line("14.06.2029", 300, 36, 140)]
+    )
+    assert [(f.name, f.value, f.lines) for f in found] == [
+        ("lot", "A123", (0, 2)),
+        ("expiry_date", "2029-06-14", (1, 3)),
+    ]
+
+
+def test_value_of_another_key_is_not_taken() -> None:
+    found = RULES_ONLY.extract([line("EXP", 0, 0, 80), line("MFG 14.06.2025", 0, 36, 200)])
+    assert [(f.name, f.value) for f in found] == [("manufacture_date", "2025-06-14")]
+
+
+def test_expiry_before_manufacture_is_told_on_both() -> None:
+    found = extract("MFG 14.06.2027", "EXP 14.06.2026")
+    assert [f.flags for f in found] == [("contradicts",), ("contradicts",)]
+    assert all(f.confidence <= 0.5 for f in found)
+
+
+def test_flags_and_confidence_of_the_line_reach_its_field() -> None:
+    (found,) = RULES_ONLY.extract([line("LOT A123", confidence=0.8, flags=("cut",))])
+    assert found.flags == ("cut",)
+    assert found.confidence == pytest.approx(0.8)
+
+
+def test_bent_key_costs_confidence() -> None:
+    (straight,), (bent,) = extract("EXP 14.06.2027"), extract("FXP 14.06.2027")
+    assert (bent.name, bent.value) == (straight.name, straight.value)
+    assert bent.confidence < straight.confidence
+
+
+def test_date_order_comes_from_the_config() -> None:
+    extractor = FieldExtractor(FieldsConfig(date_order="MDY"), None, lambda: NOW)
+    assert extract("EXP 12/08/2027", extractor=extractor)[0].value == "2027-12-08"
+
+
+@pytest.mark.parametrize("clock", [lambda: None, lambda: 0.0])
+def test_clock_that_is_not_trusted_judges_no_date(clock: object) -> None:
+    extractor = FieldExtractor(FieldsConfig(), None, clock)  # type: ignore[arg-type]
+    (found,) = extract("EXP 14.06.2093", extractor=extractor)
+    assert (found.value, found.flags) == ("2093-06-14", ("clock_untrusted",))
+
+
+@pytest.mark.parametrize(
+    "text", ["Made in Germany", "Model: TD-500", "P/N: 464-142", "INPUT: 24V DC 1.5A", "", " \n\t"]
+)
+def test_lines_of_no_field_give_none(text: str, with_encoder: FieldExtractor) -> None:
+    assert extract(text, extractor=with_encoder) == []
+
+
+def test_encoder_names_a_date_that_no_key_phrase_names(with_encoder: FieldExtractor) -> None:
+    (found,) = extract("Do consume this no later than 25.05.2027", extractor=with_encoder)
+    assert (found.name, found.value) == ("expiry_date", "2027-05-25")
+    assert "key_inferred" in found.flags
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Nordic Green Tea", "product_name"),
+        ("Alpine Pressure Sensor", "product_name"),
+        ("wheat flour, sugar, palm oil, salt, yeast", "ingredients"),
+        ("Keep this away from small children", "warning"),
+        ("Sample Works Ltd, 7 Station Road, Leeds LS2 3AB", "address"),
+    ],
+)
+def test_encoder_names_lines_of_words(text: str, name: str, with_encoder: FieldExtractor) -> None:
+    assert [(f.name, f.value) for f in extract(text, extractor=with_encoder)] == [(name, text)]
+
+
+def test_lines_that_rules_settle_never_reach_the_encoder(with_encoder: FieldExtractor) -> None:
+    encoder = with_encoder._nearest._encoder  # type: ignore[union-attr]
+    before = encoder.misses + encoder.hits
+    extract("LOT L2345B", "EXP 14.06.2027", "Made in Italy", "4006381333931", extractor=with_encoder)
+    assert encoder.misses + encoder.hits == before
+    extract("Royal Velvet Pudding", extractor=with_encoder)
+    extract("Royal Velvet Pudding", extractor=with_encoder)
+    assert encoder.misses + encoder.hits == before + 2
+
+
+def test_20000_words_are_read_to_the_end_in_time() -> None:
+    began = time.monotonic()
+    found = extract("LOT " * 20_000 + "EXP 2027-08-31")
+    assert [(f.name, f.value) for f in found] == [("expiry_date", "2027-08-31")]
+    assert time.monotonic() - began < 20  # quadratic work would take hours
+
+
+def test_line_beyond_the_limit_is_flagged() -> None:
+    extractor = FieldExtractor(FieldsConfig(max_line_chars=1000), None, lambda: NOW)
+    (found,) = extract("word " * 1000 + "EXP 2027-08-31", extractor=extractor)
+    assert (found.value, found.flags) == ("2027-08-31", ("truncated",))
+
+
+def test_fields_beyond_the_limit_are_dropped_and_counted() -> None:
+    extractor = FieldExtractor(FieldsConfig(max_fields=3), None, lambda: NOW)
+    assert len(extract(*["LOT A1"] * 5, extractor=extractor)) == 3
+    assert extractor.dropped == 2
+
+
+def test_any_text_is_taken_and_its_fields_are_strict_json(with_encoder: FieldExtractor) -> None:
+    rng = random.Random(7)
+    pieces = "LOT EXP S/N 12/08/2027 (17) ① ½ ٣٤ www. @ ( 克 年 月 2027 | +49 x g , . / -".split()
+    pieces += [" ", "\u202e", "\ud83d", "\x00"]
+    for extractor, rounds in ((RULES_ONLY, 3000), (with_encoder, 60)):
+        for _ in range(rounds):
+            text = "".join(
+                rng.choice(pieces) if rng.random() < 0.7 else chr(rng.randrange(0x110000))
+                for _ in range(rng.randrange(14))
+            )
+            for found in extract(text, extractor=extractor):
+                json_bytes(field_to_json(found)).decode("utf-8")
+                assert 0.0 <= found.confidence <= 1.0
+
+
+def test_same_lines_give_the_same_fields(with_encoder: FieldExtractor) -> None:
+    lines = column("Crispy Oat Milk", "BEST BEFORE 06.04.2027", "Shake well", "LOT: G27C3773")
+    assert with_encoder.extract(lines) == with_encoder.extract(lines)
