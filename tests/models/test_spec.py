@@ -200,3 +200,11 @@ def test_folder_that_is_not_there_has_no_models(tmp_path: Path) -> None:
 def test_path_that_leaves_the_wheel_is_not_a_member(path: str) -> None:
     assert not is_safe_member(path)
     assert is_safe_member("package/models/a.onnx")
+
+
+def test_package_carries_every_declaration_and_no_fetched_file() -> None:
+    declared = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    for path in sorted(SHIPPED.glob("*/*.yaml")):
+        place = path.relative_to(ROOT).as_posix()
+        assert f'"{place}" = "share/edge-agent/{place}"' in declared
+    assert '"engines" =' not in declared
