@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from edge_agent.demo.child import Child
+from edge_agent.demo.child import Child, started
 from edge_agent.errors import ConfigError
 
 HOST = "127.0.0.1"
@@ -39,7 +39,7 @@ class Broker:
 
 
 @contextmanager
-def broker(folder: Path, kind: Kind | None = None) -> Iterator[Broker]:
+def open_broker(folder: Path, kind: Kind | None = None) -> Iterator[Broker]:
     """A running broker whose log and settings lie in `folder`; it has ended when the block is left.
 
     Raises ConfigError when there is none to start or it does not come up.
@@ -48,7 +48,7 @@ def broker(folder: Path, kind: Kind | None = None) -> Iterator[Broker]:
     folder.mkdir(parents=True, exist_ok=True)
     for attempt in range(1, ATTEMPTS + 1):
         port = free_port()
-        with Child(chosen, _command(chosen, folder, port), folder / f"{chosen}.log") as child:
+        with started("broker", _command(chosen, folder, port), folder / f"{chosen}.log") as child:
             if _answers(child, port):
                 yield Broker(chosen, _name(chosen), HOST, port, child)
                 return

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
 GRACE_S = 8.0
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Child:
@@ -45,13 +46,15 @@ class Child:
         return ["".join(c for c in line if c.isprintable() or c == "\t") for line in lines]
 
     def close(self) -> None:
-        """Ends it and what it started; calling it again does nothing."""
-        if self._process.poll() is None:
-            self._signal(signal.SIGTERM)
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(self._grace_s)
-        self._signal(signal.SIGKILL)  # also what it may have left behind in its group
-        self._process.wait()
+        """Ends it and what it started; calling it again does nothing. A second Ctrl-C cuts the grace short."""
+        try:
+            if self._process.poll() is None:
+                self._signal(signal.SIGTERM)
+                with suppress(subprocess.TimeoutExpired):
+                    self._process.wait(self._grace_s)
+        finally:
+            self._signal(signal.SIGKILL)  # also what it may have left behind in its group
+            self._process.wait()
 
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -64,3 +67,26 @@ class Child:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@contextmanager
+def started(name: str, argv: Sequence[str], log: Path, grace_s: float = GRACE_S) -> Iterator[Child]:
+    """A running child that has ended when the block is left, also when Ctrl-C comes while it is being started."""
+    with ExitStack() as opened:
+        with interrupts_held():
+            child = opened.enter_context(Child(name, argv, log, grace_s))
+        yield child
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP wait until the block is left; called by the main thread."""
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda number, frame: came.append(number)) for number in INTERRUPTS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came:
+        raise KeyboardInterrupt

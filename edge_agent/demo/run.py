@@ -1,5 +1,6 @@
-"""Run: a broker, the real agent as a process of its own, and a table of what it publishes, until Ctrl-C or N readings.
+"""Run: a broker, the real agent as a process of its own, and a table of what it publishes.
 
+It ends after N readings, at the end of the source, or with Ctrl-C.
 Everything that is made lies in `demo-out/`: the sample video, the config the agent ran with, and the logs.
 """
 
@@ -20,14 +21,15 @@ from types import FrameType
 from typing import IO, Any
 
 from edge_agent import strict_yaml
-from edge_agent.demo.broker import Broker, broker
-from edge_agent.demo.child import Child
+from edge_agent.demo.broker import Broker, open_broker
+from edge_agent.demo.child import Child, started
 from edge_agent.demo.scorecard import Scorecard
 from edge_agent.demo.source import camera_block
 from edge_agent.demo.subscriber import Arrival, Subscriber
 from edge_agent.demo.table import FpsMeter, ReadingTable, open_table, safe
 from edge_agent.demo.video import SampleVideo, sample_video
 from edge_agent.errors import EXIT_OK, EXIT_SOFTWARE
+from edge_agent.sources import STORED_KINDS
 
 CAMERA = "line1"
 DEVICE = "demo"
@@ -89,25 +91,29 @@ def run_demo(options: DemoOptions, agent: Sequence[str] = (sys.executable, "-m",
 
 def _run(options: DemoOptions, agent: Sequence[str]) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
-    sample = None if options.source is not None else prepare_sample(options.out)
-    camera = camera_block(options.source if options.source is not None else str(sample.path if sample else ""))
-    scorecard = Scorecard(sample) if sample else None
-    with broker(options.out) as running:
+    if options.source is None:
+        sample = prepare_sample(options.out)
+        camera, scorecard = camera_block(str(sample.path)) | {"loop": True}, Scorecard(sample)
+    else:
+        camera, scorecard = camera_block(options.source), None
+        if camera["kind"] in STORED_KINDS:
+            agent = [*agent, "--until-end"]
+    with open_broker(options.out) as running:
         say(f"broker: {running.name} on {running.host}:{running.port}")
         config = write_config(options, running, camera)
         with (
             Subscriber(running.host, running.port, f"{BASE_TOPIC}/{DEVICE}") as subscriber,
-            Child("agent", [*agent, "--config", str(config)], options.out / "agent.log") as child,
+            started("agent", [*agent, "--config", str(config)], options.out / "agent.log") as child,
         ):
             say(f"starting the agent: loading models ... (log: {child.log})")
             say(f"raw messages: {raw_messages(running)}")
             show = Show(options, scorecard)
-            code = show.until_done(subscriber, child)
+            code = show.until_done(subscriber, child, running.child)
             if code == EXIT_OK and options.keep:
                 say("the broker and the agent go on (--keep); Ctrl-C ends them")
                 while child.exit_code() is None:
                     time.sleep(0.5)
-                return told_of_its_end(child, f"the agent ended with code {child.exit_code()}")
+                return told_of_its_end(child) if child.exit_code() else EXIT_OK
     return code
 
 
@@ -148,12 +154,12 @@ class Show:
         self._fps = FpsMeter()
         self._states: dict[str, str] = {}
 
-    def until_done(self, subscriber: Subscriber, agent: Child) -> int:
+    def until_done(self, subscriber: Subscriber, agent: Child, broker: Child) -> int:
         """Shows readings until there are enough or Ctrl-C; the agent's exit code where it ended before, else 0."""
         code = EXIT_OK
         try:
             with open_table("edge_agent demo, Ctrl-C ends it", sys.stdout, self._options.json) as table:
-                code = self._take(subscriber, agent, table)
+                code = self._take(subscriber, agent, broker, table)
         except KeyboardInterrupt:
             if not self._totals.readings:
                 raise
@@ -163,7 +169,7 @@ class Show:
             say(line, sys.stderr if self._options.json else sys.stdout)
         return EXIT_OK
 
-    def _take(self, subscriber: Subscriber, agent: Child, table: ReadingTable) -> int:
+    def _take(self, subscriber: Subscriber, agent: Child, broker: Child, table: ReadingTable) -> int:
         last_mono = time.monotonic()
         while not self._enough():
             arrival = subscriber.take(0.5)
@@ -173,9 +179,14 @@ class Show:
             elif arrival is not None:
                 self._state(arrival, table)
             elif agent.exit_code() is not None:
-                return told_of_its_end(agent, f"the agent ended with code {agent.exit_code()}")
+                if agent.exit_code() == EXIT_OK and self._totals.readings:
+                    return EXIT_OK  # the source has come to its end
+                return told_of_its_end(agent)
+            elif broker.exit_code() is not None:
+                return told_of_its_end(broker)
             elif time.monotonic() - last_mono > NO_READING_S:
-                return told_of_its_end(agent, f"no reading for {NO_READING_S:.0f} s")
+                say(f"no reading for {NO_READING_S:.0f} s")
+                return told_of_its_end(agent)
         return EXIT_OK
 
     def _enough(self) -> bool:
@@ -217,12 +228,12 @@ class Show:
         return lines + where_next(self._options)
 
 
-def told_of_its_end(agent: Child, what: str) -> int:
-    """Says what happened with the end of the agent's log; its exit code, or 70 where that says nothing."""
-    say(f"{what}; the end of {agent.log}:")
-    for line in agent.last_lines(LOG_LINES):
+def told_of_its_end(child: Child) -> int:
+    """Shows the end of the child's log; returns its exit code, or 70 where that says nothing."""
+    code = child.exit_code()
+    say(f"the {child.name} {'is running' if code is None else f'ended with code {code}'}; the end of {child.log}:")
+    for line in child.last_lines(LOG_LINES):
         say(f"  {line}")
-    code = agent.exit_code()
     return code if code is not None and 0 < code < 128 else EXIT_SOFTWARE
 
 

@@ -45,9 +45,9 @@ def _v4l2(path: Path) -> dict[str, Any]:
 
 
 def _stored(path: Path) -> dict[str, Any]:
-    """A video plays at its own pace; images come one after the other, none left out. Both begin again at the end."""
+    """A video plays at its own pace; images come one after the other, none left out."""
     if not path.exists():
         raise ConfigError(f"there is no {path}; {EXPECTED}")
     if path.is_dir() or path.suffix.lower() in SUFFIXES:
-        return {"kind": "folder", "source": str(path), "pace": "every_frame", "loop": True}
-    return {"kind": "video", "source": str(path), "loop": True}
+        return {"kind": "folder", "source": str(path), "pace": "every_frame"}
+    return {"kind": "video", "source": str(path)}

@@ -63,12 +63,14 @@ class FpsMeter:
 
 def row(reading: Mapping[str, Any], fps: float | None) -> Row:
     """The row of one message of the MQTT result schema."""
+    found = {field["name"] for field in reading["fields"]}
+    names = [name for name in COLUMNS if name in found] + sorted(found - set(COLUMNS))
     confidences = [float(line["confidence"]) for line in reading["lines"]]
     return Row(
         safe(reading["camera"]),
         int(reading["seq"]),
         tuple(safe(line["text"]) for line in reading["lines"]),
-        {name: values_of(name, reading["fields"]) for name in dict.fromkeys(f["name"] for f in reading["fields"])},
+        {name: values_of(name, reading["fields"]) for name in names},
         sum(confidences) / len(confidences) if confidences else None,
         fps,
         safe(reading["reason"] or "no_text"),

@@ -1,6 +1,6 @@
 """Stands in for `edge-agent run`: connects as the config says and publishes readings until SIGTERM.
 
-python scripted_agent.py BEHAVIOUR --config FILE
+python scripted_agent.py BEHAVIOUR [--until-end] --config FILE
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import paho.mqtt.client as mqtt
 import yaml
 from paho.mqtt.enums import CallbackAPIVersion
 
-behaviour, config_path = sys.argv[1], sys.argv[3]
+behaviour, config_path = sys.argv[1], sys.argv[-1]
 asked_to_end = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: asked_to_end.set())
 config = yaml.safe_load(Path(config_path).read_text(encoding="utf-8"))
-print("scripted agent reads", *(f"{k}={v['kind']}:{v['source']}" for k, v in config["cameras"].items()), flush=True)
+cameras = [f"{name}={camera['kind']}:{camera['source']}" for name, camera in config["cameras"].items()]
+print("scripted agent", *sys.argv[2:-2], "reads", *cameras, flush=True)
 if behaviour == "dies":
     print("edge-agent: model ppocrv6-small-det is missing; run `edge-agent models fetch`", flush=True)
     sys.exit(78)
@@ -37,7 +38,7 @@ def publish(topic: str, body: dict[str, object]) -> None:
 publish("health", {"pipeline": "starting", "reason": None})
 publish("health", {"pipeline": "running", "reason": None})
 publish("line1/status", {"state": "offline", "reason": "no such device"})
-for seq in range(100_000 if behaviour != "dies-later" else 3):
+for seq in range(100_000 if behaviour == "reads" else 3):
     fields = [
         {"name": "lot", "value": "A7K2093", "text": "A7K2093", "confidence": 0.9, "flags": []},
         {"name": "expiry_date", "value": "2000-01-01", "text": "2000-01-01", "confidence": 0.9, "flags": []},
@@ -49,4 +50,4 @@ for seq in range(100_000 if behaviour != "dies-later" else 3):
     if asked_to_end.wait(0.02):
         print("scripted agent ended in order", flush=True)
         sys.exit(0)
-sys.exit(70)
+sys.exit(0 if behaviour == "comes-to-its-end" else 70)

@@ -13,7 +13,7 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 from edge_agent.demo import broker as broker_module
-from edge_agent.demo.broker import Kind, broker, choose, free_port, mosquitto
+from edge_agent.demo.broker import Kind, choose, free_port, mosquitto, open_broker
 from edge_agent.demo.subscriber import Subscriber
 from edge_agent.errors import ConfigError, TransportError
 
@@ -27,7 +27,7 @@ KINDS = [
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_messages_arrive_and_the_broker_is_gone_afterwards(kind: Kind, tmp_path: Path) -> None:
-    with broker(tmp_path, kind) as running:
+    with open_broker(tmp_path, kind) as running:
         assert running.kind == kind
         publisher = mqtt.Client(CallbackAPIVersion.VERSION2)
         publisher.connect(running.host, running.port)
@@ -53,7 +53,7 @@ def test_messages_arrive_and_the_broker_is_gone_afterwards(kind: Kind, tmp_path:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_broker_listens_on_loopback_only(kind: Kind, tmp_path: Path) -> None:
-    with broker(tmp_path, kind) as running:
+    with open_broker(tmp_path, kind) as running:
         rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
         rows += [line.split() for line in Path("/proc/net/tcp6").read_text().splitlines()[1:]]
         listening = [row[1] for row in rows if row[3] == "0A" and int(row[1].split(":")[1], 16) == running.port]
@@ -62,7 +62,7 @@ def test_the_broker_listens_on_loopback_only(kind: Kind, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_broker_is_gone_after_ctrl_c(kind: Kind, tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), broker(tmp_path, kind) as running:
+    with pytest.raises(KeyboardInterrupt), open_broker(tmp_path, kind) as running:
         raise KeyboardInterrupt
     assert running.child.exit_code() is not None
 
@@ -72,7 +72,7 @@ def test_a_port_taken_in_between_is_met_with_another(tmp_path: Path, monkeypatch
         other.bind(("127.0.0.1", 0))  # held, not listening: nobody answers there and nobody else can have it
         ports = iter([other.getsockname()[1], free_port()])
         monkeypatch.setattr(broker_module, "free_port", lambda: next(ports))
-        with broker(tmp_path) as running:
+        with open_broker(tmp_path) as running:
             assert running.port != other.getsockname()[1]
 
 
@@ -81,7 +81,7 @@ def test_a_broker_that_does_not_come_up_says_what_it_wrote(tmp_path: Path, monke
         other.bind(("127.0.0.1", 0))
         monkeypatch.setattr(broker_module, "free_port", lambda: other.getsockname()[1])
         expected = r"(?is)did not come up on 127\.0\.0\.1:\d+:.*address already in use"
-        with pytest.raises(ConfigError, match=expected), broker(tmp_path):
+        with pytest.raises(ConfigError, match=expected), open_broker(tmp_path):
             pass
 
 

@@ -172,12 +172,34 @@ def test_an_agent_that_dies_later_is_noticed(options: DemoOptions, capsys: pytes
     assert "the agent ended with code 70" in captured.err
 
 
+def test_the_end_of_the_source_ends_the_demo(options: DemoOptions, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_demo(changed(options, frames=0), scripted("comes-to-its-end")) == 0
+    out = capsys.readouterr().out
+    assert out.count("line1  #") == 3
+    assert "3 readings in" in out
+    assert "scripted agent --until-end reads line1=folder:" in (options.out / "agent.log").read_text()
+
+
 def test_an_agent_that_reads_nothing_is_given_up(
     options: DemoOptions, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demo, "NO_READING_S", 0.2)
     assert run_demo(options, (sys.executable, "-c", "import time; time.sleep(60)")) == 70
     assert "no reading for" in capsys.readouterr().err
+
+
+def test_a_broker_that_dies_is_noticed(options: DemoOptions, capsys: pytest.CaptureFixture[str]) -> None:
+    def kill_broker() -> None:
+        deadline = time.monotonic() + 20
+        while "line1  #" not in capsys.readouterr().out and time.monotonic() < deadline:
+            time.sleep(0.02)
+        for child in children():
+            if "mosquitto" in child.name() or "amqtt" in " ".join(child.cmdline()):
+                child.kill()
+
+    threading.Thread(target=kill_broker, daemon=True).start()
+    assert run_demo(changed(options, frames=0), scripted()) != 0
+    assert "ended with code" in capsys.readouterr().err
 
 
 def test_keep_leaves_the_agent_running_until_ctrl_c(options: DemoOptions, capsys: pytest.CaptureFixture[str]) -> None:
