@@ -8,7 +8,8 @@
     ├── CameraError      a source gives no frames      retried in the camera's own thread, with back-off
     ├── FrameError       one frame cannot be read      counted, the frame is dropped, the loop goes on
     ├── EngineError      inference failed              ends the process, exit 70, after the outbox is safe
-    └── TransportError   a message was not delivered   the publisher backs off while data waits
+    ├── TransportError   a message was not delivered   the publisher backs off while data waits
+    └── SensorError      a sensor gives no value       sent as null with the reason, warned of once
 
 Every message says what came, what was expected and what to do.
 """
@@ -50,3 +51,7 @@ class EngineError(EdgeAgentError):
 
 class TransportError(EdgeAgentError):
     """A message could not be handed over; it is kept and offered again."""
+
+
+class SensorError(EdgeAgentError):
+    """A sensor gives no value now; its value is null, with this as the reason."""

@@ -23,6 +23,8 @@ DeviceState = Literal["online", "stopped", "offline"]
 PipelineState = Literal["starting", "building", "calibrating", "running", "degraded", "fault"]
 CameraState = Literal["online", "stalled", "offline", "disabled"]
 
+WHOLE_UNITS = frozenset({"bytes", "count"})  # of samples that are written without a decimal point
+
 _NOT_HISTORICAL = b'"historical":false}'
 _HISTORICAL = b'"historical":true}'
 
@@ -103,6 +105,8 @@ def telemetry(
         if value is not None and not math.isfinite(value):
             reasons.setdefault(sample.name, f"not a finite number: {value}")
             value = None
+        if value is not None and sample.unit in WHOLE_UNITS:
+            value = round(value)
         group, _, member = sample.name.partition(".")
         if member:
             body.setdefault(group, {})[member] = value

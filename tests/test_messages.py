@@ -99,17 +99,20 @@ def test_result_with_numpy_and_not_a_number_confidence_is_strict_json() -> None:
 def test_telemetry_nests_dotted_names_and_says_why_a_value_is_null() -> None:
     samples = [
         Sample("cpu_percent", 12.5, "percent", AT),
+        Sample("ram_total_bytes", 8e9, "bytes", AT),
         Sample("temp_c.cpu", 51.0, "c", AT),
         Sample("temp_c.gpu", math.inf, "c", AT),
         Sample("power_w.VDD_IN", None, "w", AT),
     ]
     message = messages.telemetry(samples, {"power_w.VDD_IN": "no such rail"}, {"fps": {"line-1": None}}, at=AT)
     assert (message.topic, message.qos, message.retain) == ("telemetry", 0, False)
+    assert b'"ram_total_bytes":8000000000,' in message.payload
     assert strict(message) == {
         "v": 1,
         "at": AT_TEXT,
         "fps": {"line-1": None},
         "cpu_percent": 12.5,
+        "ram_total_bytes": 8_000_000_000,
         "temp_c": {"cpu": 51.0, "gpu": None},
         "power_w": {"VDD_IN": None},
         "absent": {"temp_c.gpu": "not a finite number: inf", "power_w.VDD_IN": "no such rail"},

@@ -1,0 +1,88 @@
+"""Sampler: asks every sensor at an interval and hands on one telemetry message."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from edge_agent import messages
+from edge_agent.errors import SensorError
+from edge_agent.records import Message, Sample
+from edge_agent.telemetry.base import Sensor
+
+log = logging.getLogger(__name__)
+
+
+class Sampler:
+    """A thread that builds a telemetry message every `interval_s` and gives it to `emit`.
+
+    `sections` are further members of the message, each a function called at that moment (frame rates, outbox, pool).
+    The first message comes after one interval, for rates need one. A context manager: it runs inside the block.
+    """
+
+    def __init__(
+        self,
+        sensors: Sequence[Sensor],
+        sections: Mapping[str, Callable[[], Any]],
+        interval_s: float,
+        emit: Callable[[Message], None],
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._sensors = sensors
+        self._sections = sections
+        self._interval_s = interval_s
+        self._emit = emit
+        self._wall_clock = wall_clock
+        self._warned: set[str] = set()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
+
+    def __enter__(self) -> Sampler:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends the thread; waits at most a second for a sensor that hangs."""
+        self._ended.set()
+        self._thread.join(1.0)
+
+    def sample(self) -> Message:
+        """One telemetry message, now. A sensor that fails is null with a reason, and warned of once until it works."""
+        taken_at = self._wall_clock()
+        samples: list[Sample] = []
+        absent: dict[str, str] = {}
+        for sensor in self._sensors:
+            value, reason = _read(sensor)
+            samples.append(Sample(sensor.name, value, sensor.unit, taken_at))
+            if reason is None:
+                self._warned.discard(sensor.name)
+                continue
+            absent[sensor.name] = reason
+            if sensor.name not in self._warned:
+                self._warned.add(sensor.name)
+                log.warning("sensor %s gives no value: %s", sensor.name, reason)
+        sections = {name: section() for name, section in self._sections.items()}
+        return messages.telemetry(samples, absent, sections, at=taken_at)
+
+    def _run(self) -> None:
+        due_mono = time.monotonic() + self._interval_s
+        while not self._ended.wait(max(0.0, due_mono - time.monotonic())):
+            self._emit(self.sample())
+            due_mono += self._interval_s
+            if due_mono < time.monotonic():  # a slow sensor cost a beat: it is not made up for
+                due_mono = time.monotonic() + self._interval_s
+
+
+def _read(sensor: Sensor) -> tuple[float | None, str | None]:
+    """The value, or None with the reason."""
+    try:
+        value = sensor.read()
+    except (SensorError, OSError, ValueError, LookupError, ArithmeticError) as exc:
+        return None, f"{type(exc).__name__}: {exc}" if str(exc) else type(exc).__name__
+    if not math.isfinite(value):
+        return None, f"not a finite number: {value}"
+    return value, None

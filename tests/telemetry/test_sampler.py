@@ -1,0 +1,119 @@
+"""Sampler: one message an interval; a sensor that fails costs its own value and nothing else."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import time
+from collections.abc import Callable
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from edge_agent.errors import SensorError
+from edge_agent.records import Message
+from edge_agent.telemetry.base import Sensor
+from edge_agent.telemetry.host import sensors
+from edge_agent.telemetry.sampler import Sampler
+from edge_agent.telemetry.vitals import Vitals
+
+
+def strict(message: Message) -> Any:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} in {message.payload!r}")
+
+    return json.loads(message.payload.decode("utf-8"), parse_constant=refuse)
+
+
+def raising(error: Exception) -> Callable[[], float]:
+    def read() -> float:
+        raise error
+
+    return read
+
+
+def make(rows: list[Sensor], **sections: Callable[[], Any]) -> Sampler:
+    return Sampler(rows, sections, 10.0, lambda message: None, lambda: 1_800_000_000.0)
+
+
+@pytest.mark.parametrize(
+    ("read", "reason"),
+    [
+        (raising(SensorError("N/A")), "SensorError: N/A"),
+        (raising(OSError(11, "Resource temporarily unavailable")), "Resource temporarily unavailable"),
+        (raising(ValueError("could not convert string to float: 'N/A'")), "N/A"),
+        (raising(KeyError("rail")), "KeyError: 'rail'"),
+        (raising(ZeroDivisionError()), "ZeroDivisionError"),
+        (lambda: math.nan, "not a finite number: nan"),
+        (lambda: math.inf, "not a finite number: inf"),
+    ],
+    ids=["own", "os", "text", "lookup", "arithmetic", "nan", "inf"],
+)
+def test_failing_sensor_is_null_with_a_reason_and_the_others_are_sent(
+    read: Callable[[], float], reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    sampler = make([Sensor("power_w.VDD_IN", "w", read), Sensor("cpu_percent", "percent", lambda: 7.5)])
+    body = strict(sampler.sample())
+    sampler.sample()
+    assert body["power_w"] == {"VDD_IN": None}
+    assert body["cpu_percent"] == 7.5
+    assert reason in body["absent"]["power_w.VDD_IN"]
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]  # once, not at each sample
+
+
+def test_sensor_that_works_again_is_warned_of_anew(caplog: pytest.LogCaptureFixture) -> None:
+    values = iter([None, 1.0, None])
+
+    def read() -> float:
+        value = next(values)
+        if value is None:
+            raise SensorError("gone")
+        return value
+
+    sampler = make([Sensor("x_w", "w", read)])
+    assert [strict(sampler.sample())["x_w"] for _ in range(3)] == [None, 1.0, None]
+    assert len(caplog.records) == 2
+
+
+def test_sections_are_asked_at_each_sample_and_stay_strict() -> None:
+    vitals = Vitals()
+    vitals.count("cam", "offered")
+    calls: list[int] = []
+
+    def outbox() -> dict[str, Any]:
+        calls.append(1)
+        return {"depth": len(calls), "oldest_age_s": math.nan}
+
+    sampler = make([], fps=vitals.fps, outbox=outbox)
+    assert [strict(sampler.sample())["outbox"]["depth"] for _ in range(2)] == [1, 2]
+    body = strict(sampler.sample())
+    assert body["fps"] == {"cam": {"offered": None, "processed": None, "dropped": None}}
+    assert body["outbox"]["oldest_age_s"] is None
+
+
+def test_thread_sends_one_message_an_interval_until_the_block_ends() -> None:
+    sent: Queue[Message] = Queue()
+    began = time.monotonic()
+    with Sampler(sensors(), {}, 0.05, sent.put):
+        bodies = [strict(sent.get(timeout=10)) for _ in range(3)]
+    assert time.monotonic() - began >= 0.15
+    assert all(body["process_rss_bytes"] > 0 for body in bodies)
+    left = sent.qsize()
+    time.sleep(0.12)
+    assert sent.qsize() == left
+
+
+def test_hanging_sensor_does_not_hold_up_the_end() -> None:
+    started: Queue[int] = Queue()
+
+    def hang() -> float:
+        started.put(1)
+        time.sleep(3)
+        return 0.0
+
+    with Sampler([Sensor("x_w", "w", hang)], {}, 0.01, lambda message: None):
+        started.get(timeout=10)
+        began = time.monotonic()
+    assert time.monotonic() - began < 2.5
