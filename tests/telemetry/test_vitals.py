@@ -47,7 +47,7 @@ def test_rate_is_right_from_the_first_second_on_and_for_ever(vitals: Vitals, clo
     vitals.count("cam", "offered")
     for _ in range(60):
         run(vitals, clock, 1.0, 32)
-        assert vitals.fps()["cam"]["offered"] == pytest.approx(32, abs=0.01)
+        assert vitals.fps()["cam"]["offered"] == pytest.approx(32, abs=0.1)  # one frame in ten seconds
     assert vitals.frames()["cam"]["offered"] == 1 + 60 * 32
 
 
