@@ -62,7 +62,7 @@ MAY_IMPORT = {
 
 # heavy library -> the modules (below edge_agent) that may import it
 HOMES = {
-    "tensorrt": {"backends.trt", "backends.trt_api", "backends.trt_build"},
+    "tensorrt": {"backends.trt", "backends.trt_api", "backends.trt_build", "backends.trt_lanes"},
     "pycuda": {"backends.gpu"},
     "onnxruntime": {"backends.ort", "models.check", "calibrate"},
     "onnx": {"models", "calibrate", "backends.trt_build"},

@@ -51,10 +51,13 @@ class Gpu:
         unified = bool(device.get_attribute(drv.device_attribute.UNIFIED_ADDRESSING))
         self.mapped = self.integrated and unified
         self._context.push()
-        flags = int(drv.host_alloc_flags.DEVICEMAP) if self.mapped else 0
-        self.pool = Pool(
-            tools.DeviceMemoryPool(), tools.PageLockedMemoryPool(tools.PageLockedAllocator(flags)), budget_bytes
-        )
+        try:
+            flags = int(drv.host_alloc_flags.DEVICEMAP) if self.mapped else 0
+            page_locked = tools.PageLockedMemoryPool(tools.PageLockedAllocator(flags))
+            self.pool = Pool(tools.DeviceMemoryPool(), page_locked, budget_bytes)
+        except drv.Error as exc:
+            drv.Context.pop()
+            raise ConfigError(f"CUDA gives no memory: {exc}; end other programs that use the GPU") from exc
         self.scratch = Scratch(self)
         self.closed = False
 

@@ -229,9 +229,7 @@ def engine_profiles(engine: trt.ICudaEngine, inputs: Sequence[TensorSpec]) -> tu
     found = []
     for index in range(engine.num_optimization_profiles):
         shapes = {spec.name: engine.get_tensor_profile_shape(spec.name, index) for spec in inputs}
-        low, mid, high = (
-            {name: sizes(triple[part]) for name, triple in shapes.items()} for part in range(3)
-        )
+        low, mid, high = ({name: sizes(triple[part]) for name, triple in shapes.items()} for part in range(3))
         found.append(Profile(low, mid, high))
     return tuple(found)
 

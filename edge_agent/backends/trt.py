@@ -1,0 +1,366 @@
+"""TensorRT: the backend of machines with an NVIDIA GPU. TrtBackend finds or builds plans, TrtEngine runs them.
+
+One thread owns the GPU: the one that made the backend; it also loads, infers and closes (field case ENG-6).
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import tensorrt as trt
+
+from edge_agent.backends import trt_api
+from edge_agent.backends.base import Array, Feed, Profile, Shape, check_feed
+from edge_agent.backends.buffers import Buffers
+from edge_agent.backends.build_job import (
+    BuildFailed,
+    BuildRequest,
+    Report,
+    build_plan,
+    memory_advice,
+    sounds_like_memory,
+)
+from edge_agent.backends.gpu import Gpu, open_gpu
+from edge_agent.backends.plan import (
+    Manifest,
+    PlanKey,
+    PlanStore,
+    PlanUnusable,
+    StoredPlan,
+    file_sha256,
+    model_name,
+)
+from edge_agent.backends.trt_lanes import Lane, LaneCounters, Lanes, Shapes
+from edge_agent.backends.trt_settings import TrtSettings
+from edge_agent.errors import EngineError, FrameError, ModelError
+
+QUANTISED = b"QuantizeLinear"
+
+logger = logging.getLogger(__name__)
+
+
+class TrtBackend:
+    """Makes engines; one per process. A context manager: leave it, on its own thread, after closing the engines.
+
+    Raises ConfigError where TensorRT is too old, CUDA does not start, or the memory budget is exceeded.
+    """
+
+    name = "tensorrt"
+
+    def __init__(self, settings: TrtSettings, report: Report | None = None, gpu: Gpu | None = None) -> None:
+        """`report` is called with the progress of builds; `gpu` by default is opened here."""
+        version = trt_api.require_supported()
+        self.settings = settings
+        self.report = report
+        self.store = PlanStore(settings.plans_dir)
+        self.notes: list[str] = []
+        self._messages = trt_api.LastMessages()
+        self._logger = trt_api.make_logger(self._messages)
+        self.gpu = gpu or open_gpu(settings.device_index, settings.gpu_memory_bytes, settings.graphs)
+        self._environment = self.gpu.environment(version)
+        # a context left on pycuda's stack aborts the process at its end
+        atexit.register(self.close)
+
+    def key(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> PlanKey:
+        """The plan that `load` would want. A model with QuantizeLinear nodes is int8 whatever the settings say."""
+        options = self.settings.options
+        if is_quantised(onnx_path):
+            options = replace(options, precision="int8")
+        elif options.precision == "int8":
+            options = replace(options, precision="fp16")
+        return PlanKey(model_name(onnx_path), file_sha256(onnx_path), profiles, options, self._environment)
+
+    def load(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> TrtEngine:
+        """An engine for the model file, from its plan; a plan that is missing, stale or damaged is built, once.
+
+        While a build fails, the last plan of the same model that fits this device serves; what happened is in `notes`.
+        Raises ModelError when there is no plan to run, ConfigError over the memory budget, EngineError from CUDA.
+        """
+        self.gpu.require_owner("TrtBackend.load")
+        key = self.key(onnx_path, profiles)
+        try:
+            stored = self.store.load(key)
+        except PlanUnusable as exc:
+            return self._engine(self._built_or_last_good(key, onnx_path, str(exc)))
+        try:
+            return self._engine(stored)
+        except _NotLoaded as exc:
+            reason = self.store.set_aside(self.store.plan_path(key), f"is refused by TensorRT ({exc})")
+        return self._engine(self._built_or_last_good(key, onnx_path, reason))
+
+    def build(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> Manifest:
+        """Builds the model's plan anew, whatever there is and however often it failed before."""
+        key = self.key(onnx_path, profiles)
+        self.store.forget_tries(key)
+        return self._build(key, onnx_path)
+
+    def close(self) -> None:
+        """Frees the pools and pops the context; calling it again does nothing."""
+        atexit.unregister(self.close)
+        self.gpu.close()
+
+    def __enter__(self) -> TrtBackend:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _build(self, key: PlanKey, onnx_path: Path) -> Manifest:
+        request = BuildRequest(
+            onnx_path.absolute(),
+            self.store.directory.absolute(),
+            key,
+            self.settings.workspace_bytes,
+            self.settings.device_index,
+        )
+        return build_plan(request, self.store, self.report, self.settings.builder)
+
+    def _built_or_last_good(self, key: PlanKey, onnx_path: Path, reason: str) -> StoredPlan:
+        self._note(f"{reason}; building it")
+        try:
+            self._build(key, onnx_path)
+            return self.store.load(key)
+        except (BuildFailed, PlanUnusable) as exc:
+            last_good = self.store.last_good(key)
+            if last_good is None:
+                raise ModelError(f"{exc}. There is no older plan to go on with: {reason}") from exc
+            differing = "; ".join(key.differences(last_good.manifest.key))
+            self._note(f"{exc}. Going on with the last good plan ({differing})")
+            return last_good
+
+    def _engine(self, stored: StoredPlan) -> TrtEngine:
+        key = stored.manifest.key
+        # the weights are about as large as the plan
+        self.gpu.pool.take_outside(stored.manifest.plan_bytes, pool_owner(key))
+        try:
+            runtime, engine = trt_api.deserialise(stored.content, self._logger, self._messages)
+        except EngineError as exc:
+            self.gpu.pool.release(pool_owner(key))
+            if sounds_like_memory(str(exc)):
+                raise EngineError(f"{exc}; {memory_advice(self.settings.workspace_bytes)}") from exc
+            raise _NotLoaded(str(exc)) from exc
+        return TrtEngine(engine, runtime, stored.manifest, self.gpu, self._messages, self.settings)
+
+    def _note(self, text: str) -> None:
+        logger.warning("%s", text)
+        self.notes.append(text)
+
+
+class _NotLoaded(ModelError):
+    """TensorRT gave None for bytes that are what we stored."""
+
+
+class TrtEngine:
+    """One loaded plan with its buffers, sized for the largest profile: running allocates nothing.
+
+    `infer` runs once; `enqueue` and `collect` do the same in two halves, so that the CPU can work meanwhile.
+    """
+
+    def __init__(
+        self,
+        engine: trt.ICudaEngine,
+        runtime: trt.Runtime,
+        manifest: Manifest,
+        gpu: Gpu,
+        messages: trt_api.LastMessages,
+        settings: TrtSettings,
+    ) -> None:
+        """ModelError for tensors that cannot be fed, ConfigError over the memory budget, EngineError from CUDA."""
+        self.manifest = manifest
+        self.name = manifest.key.model
+        self.fingerprint = fingerprint(manifest.key)
+        self._gpu = gpu
+        self._messages = messages
+        self._graphs = gpu.graphs if settings.graphs else None
+        self._engine: trt.ICudaEngine | None = engine
+        self._runtime: trt.Runtime | None = runtime
+        self._lanes: Lanes | None = None
+        self._buffers: Buffers | None = None
+        self._pending: Lane | None = None
+        self._broken: str | None = None
+        self._stream: Any = None
+        self._done: Any = None
+        try:
+            self.inputs, self.outputs = trt_api.tensor_specs(engine)
+            self.profiles = trt_api.engine_profiles(engine, self.inputs)
+            with gpu.errors_named(f"loading {self.name}"):
+                self.counters = self._prepare(engine, settings.max_lanes)
+        except BaseException:
+            self._free()
+            raise
+        # by the work they are made for: the smallest profile that admits a shape wins
+        self._smallest_first = sorted(range(len(self.profiles)), key=lambda index: _volume(self.profiles[index].max))
+
+    def _prepare(self, engine: trt.ICudaEngine, max_lanes: int) -> LaneCounters:
+        self._stream = self._gpu.stream()
+        self._done = self._gpu.event()
+        self._lanes = Lanes(
+            self.name, engine, self._gpu, self._stream, self.outputs, self.profiles, self._messages, max_lanes
+        )
+        self._buffers = Buffers(
+            self._gpu, pool_owner(self.manifest.key), (*self.inputs, *self.outputs), self._lanes.largest
+        )
+        self._lanes.bind(self._buffers)
+        self._gpu.synchronize()
+        return self._lanes.counters
+
+    def infer(self, feed: Feed) -> dict[str, Array]:
+        """Runs once. Raises FrameError for a feed that fits no profile, EngineError when inference fails."""
+        self.enqueue(feed)
+        return self.collect()
+
+    def enqueue(self, feed: Feed) -> None:
+        """Starts a run and returns at once; `collect` gives its outputs. The feed may be changed afterwards.
+
+        Raises FrameError for a feed that fits no profile, EngineError when TensorRT or CUDA refuses.
+        """
+        lanes, buffers = self._ready()
+        if self._pending is not None:
+            raise EngineError(f"{self.name}: a run is under way; collect it before the next one")
+        check_feed(self.inputs, feed)
+        shapes: Shapes = tuple((spec.name, tuple(feed[spec.name].shape)) for spec in self.inputs)
+        profile = self._choose_profile(shapes)
+        with self._failing_for_good(shapes):
+            lane = lanes.at(profile, shapes)
+            for name, shape in shapes:
+                np.copyto(buffers.view(name, shape), feed[name])
+            self._launch(lane)
+            self._done.record(self._stream)
+        self._pending = lane
+
+    def collect(self) -> dict[str, Array]:
+        """Waits for the run that `enqueue` started and gives its outputs, which belong to the caller."""
+        _, buffers = self._ready()
+        lane, self._pending = self._pending, None
+        if lane is None:
+            raise EngineError(f"{self.name}: nothing to collect; enqueue a feed first")
+        with self._failing_for_good(lane.inputs):
+            self._done.synchronize()
+        return {name: buffers.view(name, shape).copy() for name, shape in lane.outputs}
+
+    def warm_up(self, shapes: Mapping[str, Shape], runs: int = 2) -> None:
+        """Runs zeros of these input shapes; after two runs the shape has its CUDA graph."""
+        feed = {spec.name: np.zeros(shapes[spec.name], spec.dtype) for spec in self.inputs}
+        for _ in range(runs):
+            self.infer(feed)
+
+    def close(self) -> None:
+        """Frees contexts, buffers and the engine; calling it again does nothing."""
+        if self._engine is None:
+            return
+        self._gpu.require_owner(f"{self.name}.close")
+        if self._broken is None:
+            with self._gpu.errors_named(f"closing {self.name}"):
+                self._stream.synchronize()
+        self._free()
+
+    def _choose_profile(self, shapes: Shapes) -> int:
+        for index in self._smallest_first:
+            if self.profiles[index].admits(dict(shapes)):
+                return index
+        ranges = " or ".join(
+            ", ".join(f"{name} {profile.min[name]}..{profile.max[name]}" for name, _ in shapes)
+            for profile in self.profiles
+        )
+        raise FrameError(f"{self.name}: {_shown(shapes)} fits no profile; built for {ranges}: split, scale or pad it")
+
+    def _launch(self, lane: Lane) -> None:
+        """Puts copies and kernels on the stream, as one graph from the second run of a shape on."""
+        # what is enqueued first after a change of shape also uploads TensorRT's own state: never record that
+        if self._graphs is not None and lane.graph is None and lane.runs > 0:
+            self._capture(lane)
+        with self._gpu.scratch.turn(self._stream):
+            if lane.graph is not None:
+                lane.graph.launch(self._stream.handle)
+                self.counters.graph_launches += 1
+            else:
+                self._issue(lane)
+                self.counters.plain_launches += 1
+        lane.runs += 1
+
+    def _issue(self, lane: Lane) -> None:
+        """Copies in, kernels, copies out."""
+        assert self._buffers is not None
+        self._buffers.upload(lane.inputs, self._stream)
+        self._messages.clear()
+        if not lane.context.execute_async_v3(self._stream.handle):
+            raise EngineError(f"{self.name} on {_shown(lane.inputs)}: TensorRT did not execute: {self._messages}")
+        self._buffers.download(lane.outputs, self._stream)
+
+    def _capture(self, lane: Lane) -> None:
+        """Records the lane; where that is impossible the engine goes on without graphs, and says so."""
+        assert self._graphs is not None
+        try:
+            lane.graph = self._graphs.capture(self._stream.handle, lambda: self._issue(lane))
+            self.counters.captures += 1
+        except (EngineError, self._gpu.drv.Error) as exc:
+            self.counters.capture_failures += 1
+            self._graphs = None
+            logger.warning("%s: CUDA graphs are off, the engine cannot be recorded: %s", self.name, exc)
+
+    def _ready(self) -> tuple[Lanes, Buffers]:
+        self._gpu.require_owner(self.name)
+        if self._engine is None or self._lanes is None or self._buffers is None:
+            raise EngineError(f"engine {self.name} is closed; load it again to infer")
+        if self._broken is not None:
+            raise EngineError(f"engine {self.name} failed before: {self._broken}")
+        return self._lanes, self._buffers
+
+    @contextmanager
+    def _failing_for_good(self, shapes: Shapes) -> Iterator[None]:
+        """After an EngineError the engine answers nothing more: no later call may read what is in its buffers."""
+        try:
+            with self._gpu.errors_named(f"{self.name} on {_shown(shapes)}"):
+                yield
+        except EngineError as exc:
+            self._broken = str(exc)
+            raise
+
+    def _free(self) -> None:
+        """Lets go of everything in the order that TensorRT and CUDA need."""
+        self._pending = None
+        if self._lanes is not None:
+            self._lanes.close(broken=self._broken is not None)
+        if self._buffers is not None:
+            self._buffers.free()
+        self._lanes = self._buffers = None
+        self._engine = self._runtime = None
+        self._done = self._stream = None
+        self._gpu.pool.release(pool_owner(self.manifest.key))
+
+
+def fingerprint(key: PlanKey) -> str:
+    """`tensorrt-10.3.0:<model sha256>:fp16:<plan>`; engines of equal plans agree."""
+    return f"tensorrt-{key.environment.tensorrt}:{key.model_sha256[:12]}:{key.options.precision}:{key.fingerprint[:8]}"
+
+
+def pool_owner(key: PlanKey) -> str:
+    """The name that an engine has in the pool's books."""
+    return f"{key.model} ({key.options.precision} {key.fingerprint[:8]})"
+
+
+def is_quantised(onnx_path: Path) -> bool:
+    """Whether the model file has QuantizeLinear nodes; False for a file that cannot be read."""
+    try:
+        return QUANTISED in onnx_path.read_bytes()
+    except OSError:
+        return False
+
+
+def _volume(shapes: Mapping[str, Shape]) -> int:
+    return sum(math.prod(shape) for shape in shapes.values())
+
+
+def _shown(shapes: Shapes) -> str:
+    return ", ".join(f"{name} {shape}" for name, shape in shapes)
