@@ -5,5 +5,5 @@ CAMERAS = {
     "folder": "edge_agent.cameras.folder:FolderCamera",
     "rtsp": "edge_agent.cameras.rtsp:RtspCamera",
     "v4l2": "edge_agent.cameras.v4l2:V4l2Camera",
-    "video": "edge_agent.cameras.video:VideoCamera",
+    "video": "edge_agent.cameras.video:video_camera",
 }

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import cv2
 
-from edge_agent.cameras.base import Clock, Image
+from edge_agent.cameras.base import Camera, Clock, Image
+from edge_agent.cameras.mjpeg import MjpegCamera
 from edge_agent.cameras.native import NativeCapture, opencv_has, prepare_opencv
 from edge_agent.cameras.pace import Pace
 from edge_agent.cameras.path_identity import PathIdentity
 from edge_agent.cameras.pixels import to_bgr
 from edge_agent.config import CameraConfig
 from edge_agent.errors import CameraError
+from edge_agent.sources import is_address
 
 log = logging.getLogger(__name__)
 
@@ -95,6 +97,11 @@ class VideoCamera:
         if declared - self._frames > 1 and not self._said_short:  # containers are often off by one
             self._said_short = True
             log.warning("camera %s: %s ends after %d of %d frames", self.name, self._path, self._frames, declared)
+
+
+def video_camera(name: str, config: CameraConfig) -> Camera:
+    """The camera for `kind: video`: an http address is a stream of JPEGs, everything else a file."""
+    return MjpegCamera(name, config) if is_address(config.source) else VideoCamera(name, config)
 
 
 def _file_api() -> int:
