@@ -126,8 +126,8 @@ def test_stream_that_changes_its_size_gives_each_frame_as_it_is(serve: Serve) ->
 
 
 def test_change_of_size_is_counted(serve: Serve) -> None:
-    parts = [part(jpeg(1)), part(jpeg(2, 640, 480))]
-    with CaptureThread("a", config("video", serve(parts, hold=True), read_timeout_s=0.5), lambda frame: True) as capture:
+    source = serve([part(jpeg(1)), part(jpeg(2, 640, 480))], hold=True)
+    with CaptureThread("a", config("video", source, read_timeout_s=0.5), lambda frame: True) as capture:
         eventually(lambda: capture.status().frames == 2, "both frames")
         assert capture.status().resizes == 1
         assert (capture.status().width_px, capture.status().height_px) == (640, 480)
