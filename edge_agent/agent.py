@@ -10,11 +10,12 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from edge_agent import messages, registry
 from edge_agent.board import Board
@@ -24,11 +25,15 @@ from edge_agent.config import CameraConfig, Config
 from edge_agent.errors import EngineError, FrameError
 from edge_agent.mailbox import Mailbox
 from edge_agent.messages import CameraState
+from edge_agent.no_text import NoTextLimit
 from edge_agent.outbox import MemoryOutbox, Outbox
 from edge_agent.pipeline import Pipeline, load_pipeline
 from edge_agent.publisher import Publisher
 from edge_agent.records import Frame
 from edge_agent.service import Notifier
+from edge_agent.telemetry import SENSORS
+from edge_agent.telemetry.sampler import Sampler
+from edge_agent.telemetry.vitals import Vitals
 from edge_agent.transports import TRANSPORTS
 from edge_agent.transports.base import Transport
 
@@ -48,19 +53,22 @@ def run_agent(config: Config, models_dir: Path, stop: threading.Event, *, until_
     """
     notifier = Notifier(os.environ, time.monotonic)
     with ExitStack() as opened:
-        mailbox = Mailbox()
-        cameras = [capture(name, camera, mailbox) for name, camera in config.cameras.items()]
+        vitals = Vitals()
+        mailbox = Mailbox(on_drop=partial(vitals.count, event="dropped"))
+        cameras = [capture(name, camera, mailbox, vitals) for name, camera in config.cameras.items()]
         outbox = MemoryOutbox(config.outbox.max_bytes, config.outbox.max_age_s)
         board = Board(outbox)
-        opened.enter_context(publishing(config, outbox, board))
+        publisher = opened.enter_context(publishing(config, outbox, board))
         board.say_health("starting", reason="loading models")
         pipeline = opened.enter_context(load_pipeline(config, models_dir))
         pipeline.warm_up()
+        no_text = NoTextLimit(config.pipeline.no_text_interval_s)
+        agent = Agent(pipeline, mailbox, cameras, outbox, board, vitals, no_text)
+        opened.enter_context(sampler(config, agent, publisher))
         for camera in cameras:
             opened.enter_context(running(camera))
         notifier.ready(f"reading {len(cameras)} cameras")
-        agent = Agent(pipeline, mailbox, cameras, outbox, board, notifier)
-        agent.main_loop(stop, until_end)
+        agent.main_loop(stop, notifier, until_end=until_end)
         notifier.stopping()
 
 
@@ -73,9 +81,10 @@ class Agent:
     cameras: list[CaptureThread]
     outbox: Outbox
     board: Board
-    notifier: Notifier
+    vitals: Vitals
+    no_text: NoTextLimit
 
-    def main_loop(self, stop: threading.Event, until_end: bool) -> None:
+    def main_loop(self, stop: threading.Event, notifier: Notifier, *, until_end: bool = False) -> None:
         """Takes the next frame, reads it, puts the reading out; looks after the states in between."""
         self.board.say_health("running", backend=self.pipeline.backend)
         while not stop.is_set():
@@ -85,7 +94,7 @@ class Agent:
             statuses = [camera.status() for camera in self.cameras]
             for status in statuses:
                 self.board.say_camera(status.camera, shown_state(status), status.reason, status.last_frame_at)
-            self.notifier.heartbeat()
+            notifier.heartbeat()
             if until_end and frame is None and all(status.state == "ended" for status in statuses):
                 return
 
@@ -94,19 +103,48 @@ class Agent:
         try:
             reading = self.pipeline.read(frame)
         except FrameError as exc:
+            self.vitals.count(frame.camera, "failed")
             log.warning("frame %d of camera %s dropped: %s", frame.seq, frame.camera, exc)
+            return
         except EngineError as exc:
             self.board.say_health("fault", reason=str(exc), backend=self.pipeline.backend)
             raise
-        else:
+        self.vitals.count(frame.camera, "processed")
+        self.vitals.timed(reading.timings_ms)
+        if self.no_text.admits(reading):
             self.outbox.put(messages.result(reading))
 
+    def sections(self) -> dict[str, Callable[[], Any]]:
+        """The members of a telemetry message that come from here; called from the telemetry thread."""
+        return {
+            "backend": lambda: self.pipeline.backend,
+            "fps": self.vitals.fps,
+            "frames": self.vitals.frames,
+            "latency_ms": self.vitals.latency_ms,
+            "cameras": lambda: {camera.name: asdict(camera.status()) for camera in self.cameras},
+            "withheld_no_text": lambda: dict(self.no_text.withheld),
+            "outbox": lambda: asdict(self.outbox.stats()),
+        }
 
-def capture(name: str, config: CameraConfig, mailbox: Mailbox) -> CaptureThread:
+
+def capture(name: str, config: CameraConfig, mailbox: Mailbox, vitals: Vitals) -> CaptureThread:
     """The camera, not yet started, that puts its frames into the mailbox; ConfigError for settings that cannot work."""
-    if config.pace == "every_frame":
-        return CaptureThread(name, config, partial(mailbox.put_waiting, timeout_s=OFFER_S))
-    return CaptureThread(name, config, mailbox.put)
+    put = mailbox.put if config.pace == "live" else partial(mailbox.put_waiting, timeout_s=OFFER_S)
+
+    def offer(frame: Frame) -> bool:
+        if not put(frame):
+            return False
+        vitals.count(name, "offered")
+        return True
+
+    return CaptureThread(name, config, offer)
+
+
+def sampler(config: Config, agent: Agent, publisher: Publisher) -> Sampler:
+    """Telemetry of this machine and this agent, put into the outbox at an interval."""
+    sensors = [sensor for row in SENSORS for sensor in registry.load(SENSORS, row, "sensor")()]
+    sections = {**agent.sections(), "publisher": lambda: asdict(publisher.stats())}
+    return Sampler(sensors, sections, config.telemetry.interval_s, agent.outbox.put)
 
 
 def shown_state(status: CameraStatus) -> CameraState:

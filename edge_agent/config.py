@@ -206,6 +206,8 @@ class BackendConfig(Section):
 
     kind: Literal["auto", "onnxruntime", "tensorrt"] = "auto"
     """auto: TensorRT where it is installed with a GPU, else ONNX Runtime on the CPU."""
+    allow_cpu_fallback: bool = False
+    """Whether to read on the CPU, much slower, where TensorRT was asked for or meant and cannot run."""
     threads: Annotated[int, Field(ge=0, le=256)] = 0
     """CPU threads for inference; 0: one per core."""
 
@@ -234,9 +236,11 @@ class PipelineConfig(Section):
     unclip_ratio: Annotated[float, Field(ge=0.5, le=5.0)] = 1.6
     """How far a found box is widened: area x this / perimeter, on each side."""
     max_boxes: Annotated[int, Field(ge=1, le=5000)] = 1000
-    """Most boxes read in one frame; the best are kept."""
+    """Most boxes read in one frame; the largest are kept."""
     min_confidence: Share = 0.5
     """Lines read with less confidence, 0 to 1, are left out."""
+    no_text_interval_s: Seconds = 10.0
+    """Time between two readings without text of one camera, s; the first after a text comes at once."""
 
     @model_validator(mode="after")
     def _keys_agree(self) -> PipelineConfig:
@@ -251,7 +255,7 @@ class FieldsConfig(Section):
     """How 03/04/26 is read: DMY 3 April, MDY 4 March, YMD 2003-04-26."""
     date_window_years: Annotated[int, Field(ge=1, le=200)] = 20
     """A date further from today than this is flagged implausible; not judged while the clock is not trusted."""
-    min_similarity: Share = 0.3
+    min_similarity: Share = 0.2
     """Likeness to the nearest example phrases, 0 to 1, below which the encoder's name for a line is not believed."""
     max_line_chars: Annotated[int, Field(ge=256, le=1_000_000)] = 131_072
     """Of a longer line head and tail are read, and its fields are flagged truncated."""

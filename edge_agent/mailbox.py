@@ -21,8 +21,12 @@ class Mailbox:
     keeps its place in the queue when a newer frame replaces the waiting one, and goes to the back once taken.
     """
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, monotonic: Callable[[], float] = time.monotonic, on_drop: Callable[[str], None] = lambda camera: None
+    ) -> None:
+        """`on_drop` is told the camera of each frame dropped, in the putting thread; it may only count."""
         self._monotonic = monotonic
+        self._on_drop = on_drop
         self._changed = threading.Condition()
         self._waiting: OrderedDict[str, Frame] = OrderedDict()  # at most one frame a camera, next turn first
         self._drops: Counter[str] = Counter()
@@ -34,11 +38,11 @@ class Mailbox:
         Never blocks. False when the mailbox is closed: the frame is then counted as dropped.
         """
         with self._changed:
+            if self._closed or frame.camera in self._waiting:
+                self._drops[frame.camera] += 1
+                self._on_drop(frame.camera)
             if self._closed:
-                self._drops[frame.camera] += 1
                 return False
-            if frame.camera in self._waiting:
-                self._drops[frame.camera] += 1
             self._waiting[frame.camera] = frame
             self._changed.notify_all()
             return True

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -13,9 +14,8 @@ from types import TracebackType
 
 import cv2
 
-from edge_agent import registry
-from edge_agent.backends import BACKENDS
 from edge_agent.backends.base import Backend, Engine, Profile
+from edge_agent.backends.choose import choose_backend, look, open_backend
 from edge_agent.config import BackendConfig, Config, PipelineConfig
 from edge_agent.errors import ModelError
 from edge_agent.models import charset as charsets
@@ -26,6 +26,8 @@ from edge_agent.stages.reading_order import reading_order
 from edge_agent.stages.text_detector import DetectorSettings, TextDetector
 from edge_agent.stages.text_encoder import TextEncoder
 from edge_agent.stages.text_recogniser import RecogniserSettings, TextRecogniser
+
+log = logging.getLogger(__name__)
 
 NO_TEXT = "no_text"
 USUAL_FRAME_PX = (1280, 720)
@@ -135,10 +137,10 @@ def load_pipeline(config: Config, models_dir: Path) -> Pipeline:
 
 
 def load_backend(config: BackendConfig) -> Backend:
-    """The backend that `config` asks for."""
-    kind = "onnxruntime" if config.kind == "auto" else config.kind
-    backend: Backend = registry.load(BACKENDS, kind, "backend")(config.threads)
-    return backend
+    """The backend that `config` asks for; ConfigError where it cannot run here and nothing else is allowed."""
+    choice = choose_backend(config.kind, config.allow_cpu_fallback, look())
+    log.log(logging.WARNING if choice.fallback else logging.INFO, "%s", choice)
+    return open_backend(choice, config.threads)
 
 
 class Loader:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import cv2
@@ -70,7 +71,7 @@ def postprocess(
     contours, _ = cv2.findContours(region, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
     scale = np.array([width_px / probability.shape[1], height_px / probability.shape[0]], np.float32)
     boxes = []
-    for contour in contours[: settings.max_boxes]:
+    for contour in largest(contours, settings.max_boxes):
         (centre, (side_a, side_b), angle) = cv2.minAreaRect(contour)
         if min(side_a, side_b) < MIN_SIDE_PX:
             continue
@@ -84,6 +85,13 @@ def postprocess(
         if quad.width_px > MIN_SIDE_PX and quad.height_px > MIN_SIDE_PX:
             boxes.append(TextBox(quad, score))
     return tuple(boxes)
+
+
+def largest(contours: Sequence[npt.NDArray[np.int32]], count: int) -> Sequence[npt.NDArray[np.int32]]:
+    """At most `count` contours, those around the largest areas."""
+    if len(contours) <= count:
+        return contours
+    return sorted(contours, key=cv2.contourArea, reverse=True)[:count]
 
 
 def box_score(probability: npt.NDArray[np.uint8], corners: npt.NDArray[np.float32]) -> float:

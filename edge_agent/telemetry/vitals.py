@@ -12,8 +12,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-Event = Literal["offered", "processed", "dropped"]
-EVENTS: tuple[Event, ...] = ("offered", "processed", "dropped")
+Event = Literal["offered", "processed", "dropped", "failed"]
+EVENTS: tuple[Event, ...] = ("offered", "processed", "dropped", "failed")
 
 PERCENTILES = (50, 95, 99)
 MAX_LATENCIES = 2048  # kept for each stage; at most this many of the window's newest
@@ -33,7 +33,7 @@ class Vitals:
         self._latencies_ms: dict[str, deque[tuple[float, float]]] = {}  # stage -> (when, how long)
 
     def count(self, camera: str, event: Event, frames: int = 1) -> None:
-        """So many frames of `camera` were offered by it, processed, or dropped because a newer one came."""
+        """So many frames of `camera` were offered by it, processed, dropped because a newer one came, or failed."""
         now = self._clock()
         with self._lock:
             if camera not in self._rates:
@@ -54,7 +54,7 @@ class Vitals:
             self._rates.pop(camera, None)
 
     def fps(self) -> dict[str, dict[str, float | None]]:
-        """Camera -> offered, processed and dropped frames per second; None until a second of history is there."""
+        """Camera -> frames per second by event; None until a second of history is there."""
         now = self._clock()
         with self._lock:
             return {
@@ -63,7 +63,7 @@ class Vitals:
             }
 
     def frames(self) -> dict[str, dict[str, int]]:
-        """Camera -> offered, processed and dropped frames since the start."""
+        """Camera -> frames by event since the start."""
         with self._lock:
             return {camera: {name: rate.total for name, rate in rates.items()} for camera, rates in self._rates.items()}
 

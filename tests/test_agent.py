@@ -1,0 +1,287 @@
+"""Agent: the whole process against a real broker with real models; and its loop against made engines."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from edge_agent.agent import Agent
+from edge_agent.backends.base import Array, Feed, TensorSpec
+from edge_agent.board import Board
+from edge_agent.cameras.capture import CaptureThread
+from edge_agent.config import CameraConfig, FieldsConfig
+from edge_agent.demo.labels import render_label, sample_labels
+from edge_agent.errors import EngineError, FrameError
+from edge_agent.mailbox import Mailbox
+from edge_agent.no_text import NoTextLimit
+from edge_agent.outbox import MemoryOutbox
+from edge_agent.pipeline import Pipeline
+from edge_agent.service import Notifier
+from edge_agent.stages.field_extractor import FieldExtractor
+from edge_agent.stages.text_detector import DetectorSettings, TextDetector
+from edge_agent.stages.text_recogniser import RecogniserSettings, TextRecogniser
+from edge_agent.telemetry.vitals import Vitals
+from tests.broker import Broker, Observer, wait_until
+from tests.fakes import FakeEngine
+
+# ---- the whole process ----------------------------------------------------------------------------------------------
+
+
+def label_folder(folder: Path, count: int) -> Path:
+    folder.mkdir()
+    for n, label in enumerate(sample_labels(time.gmtime().tm_year + 1)[:count]):
+        cv2.imwrite(str(folder / f"{n}.png"), render_label(label, 640).image)
+    return folder
+
+
+def config_file(folder: Path, port: int, cameras: dict[str, Any]) -> Path:
+    path = folder / "config.yaml"
+    light = {"detector": "ppocrv4-mobile-det", "recogniser": "ppocrv4-mobile-rec", "encoder": None}
+    settings = {
+        "device_id": "press7",
+        "mqtt": {"port": port},
+        "pipeline": light,
+        "cameras": cameras,
+        "telemetry": {"interval_s": 0.5},
+    }
+    path.write_text(json.dumps(settings), encoding="utf-8")  # JSON is YAML
+    return path
+
+
+@contextmanager
+def agent_process(config: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("EDGE_AGENT_")}
+    command = [sys.executable, "-m", "edge_agent", "run", "--config", str(config), *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def last(observer: Observer, topic: str) -> dict[str, Any]:
+    payloads = observer.payloads(f"edge/press7/{topic}")
+    return dict(json.loads(payloads[-1])) if payloads else {}
+
+
+def test_readings_states_and_farewell_reach_the_broker(broker: Broker, tmp_path: Path) -> None:
+    cameras = {
+        "left": {"kind": "folder", "source": str(label_folder(tmp_path / "left", 2)), "pace": "every_frame"},
+        "right": {"kind": "folder", "source": str(label_folder(tmp_path / "right", 3)), "pace": "every_frame"},
+        "spare": {"kind": "folder", "source": str(tmp_path / "left"), "enabled": False},
+    }
+    config = config_file(tmp_path, broker.port, cameras)
+    with Observer(broker.port, "edge/#") as observer, agent_process(config) as process:
+        wait_until(
+            lambda: all(
+                len(observer.payloads(f"edge/press7/{camera}/result")) == count
+                for camera, count in (("left", 2), ("right", 3))
+            ),
+            "five results",
+            60,
+        )
+        wait_until(lambda: bool(last(observer, "telemetry")), "telemetry")
+        assert last(observer, "health")["pipeline"] == "running"
+        assert last(observer, "health")["backend"] == "onnxruntime"
+        assert last(observer, "status")["state"] == "online"
+        assert last(observer, "spare/status")["state"] == "disabled"
+        readings = [json.loads(payload) for payload in observer.payloads("edge/press7/right/result")]
+        assert [reading["seq"] for reading in readings] == [0, 1, 2]
+        labels = sample_labels(time.gmtime().tm_year + 1)
+        for reading, label in zip(readings, labels, strict=False):
+            fields = {field["name"]: field["value"] for field in reading["fields"]}
+            assert fields["lot"] == label.lot
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        wait_until(lambda: last(observer, "status")["state"] == "stopped", "the farewell")
+        assert last(observer, "status")["reason"] == "shutdown"
+    with Observer(broker.port, "edge/press7/status") as late:
+        wait_until(lambda: last(late, "status").get("state") == "stopped", "the retained farewell")
+
+
+def test_killed_agent_is_shown_offline_by_its_will(broker: Broker, tmp_path: Path) -> None:
+    source = label_folder(tmp_path / "left", 1)
+    config = config_file(tmp_path, broker.port, {"left": {"kind": "folder", "source": str(source)}})
+    with Observer(broker.port, "edge/press7/status") as observer, agent_process(config) as process:
+        wait_until(lambda: last(observer, "status").get("state") == "online", "online", 60)
+        process.kill()
+        wait_until(lambda: last(observer, "status")["state"] == "offline", "the will")
+        assert last(observer, "status")["reason"] == "lost"
+
+
+def test_run_until_end_stops_by_itself(broker: Broker, tmp_path: Path) -> None:
+    source = label_folder(tmp_path / "left", 2)
+    left = {"kind": "folder", "source": str(source), "pace": "every_frame"}
+    config = config_file(tmp_path, broker.port, {"left": left})
+    with Observer(broker.port, "edge/#") as observer, agent_process(config, "--until-end") as process:
+        assert process.wait(60) == 0
+        wait_until(lambda: len(observer.payloads("edge/press7/left/result")) == 2, "both results")
+
+
+def test_broker_that_is_not_there_stops_nothing(make_broker: Callable[..., Broker], tmp_path: Path) -> None:
+    late = make_broker()
+    source = label_folder(tmp_path / "left", 2)
+    left = {"kind": "folder", "source": str(source), "pace": "every_frame"}
+    config = config_file(tmp_path, late.port, {"left": left})
+    with agent_process(config) as process:
+        assert process.stderr is not None
+        assert any("connection refused" in line for line in process.stderr)
+        late.start()
+        with Observer(late.port, "edge/press7/left/result") as observer:
+            wait_until(lambda: len(observer.payloads("edge/press7/left/result")) == 2, "both results", 60)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"cameras": {"a": {"kind": "folder", "source": "x", "fsp": 3}}}, "fsp"),
+        ({"pipeline": {"detector": "no-such-model"}}, "no-such-model"),
+        ({"backend": {"kind": "tensorrt"}}, "tensorrt"),
+    ],
+)
+def test_wrong_setting_ends_the_start_with_78_and_one_clear_line(
+    tmp_path: Path, change: dict[str, Any], says: str
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(json.dumps({"mqtt": {"port": 9}, **change}), encoding="utf-8")
+    with agent_process(path) as process:
+        assert process.stderr is not None
+        text = process.stderr.read()
+        assert process.wait(60) == 78
+    assert says in text
+    assert "Traceback" not in text
+
+
+# ---- the loop -------------------------------------------------------------------------------------------------------
+
+
+SILENT = Notifier({}, time.monotonic)
+
+
+def no_text(feed: Feed) -> dict[str, Array]:
+    return {"probability": np.zeros(feed["image"].shape[:3], np.uint8)}
+
+
+def made_pipeline(answer: Callable[[Feed], dict[str, Array]]) -> Pipeline:
+    """A pipeline whose detector is `answer`; the recogniser is never asked unless the detector finds something."""
+    finds = FakeEngine(answer, (TensorSpec("image", "uint8", (1, None, None, 3)),))
+    reads = FakeEngine(no_text, (TensorSpec("image", "uint8", (None, 48, None, 3)),))
+    return Pipeline(
+        TextDetector(finds, DetectorSettings(min_side_px=32)),
+        TextRecogniser(reads, ["", "a"], RecogniserSettings()),
+        FieldExtractor(FieldsConfig()),
+        {"detect": finds},
+        "made",
+    )
+
+
+class EndlessCamera:
+    """Gives a small black picture each time `interval_s` has passed."""
+
+    def __init__(self, interval_s: float) -> None:
+        self.interval_s = interval_s
+
+    def open(self) -> None:
+        pass
+
+    def read(self) -> npt.NDArray[np.uint8]:
+        time.sleep(self.interval_s)
+        return np.zeros((32, 32, 3), np.uint8)
+
+    def close(self) -> None:
+        pass
+
+
+def made_agent(pipeline: Pipeline, intervals_s: dict[str, float], outbox: MemoryOutbox) -> Agent:
+    mailbox = Mailbox()
+    config = CameraConfig(kind="folder", source="made")
+    cameras = [
+        CaptureThread(name, config, mailbox.put, make=lambda _n, _c, interval_s=interval_s: EndlessCamera(interval_s))
+        for name, interval_s in intervals_s.items()
+    ]
+    every_frame = NoTextLimit(0.0)
+    return Agent(pipeline, mailbox, cameras, outbox, Board(outbox), Vitals(), every_frame)
+
+
+def results(outbox: MemoryOutbox) -> Counter[str]:
+    entries = outbox.claim(10_000)
+    return Counter(e.message.topic.partition("/")[0] for e in entries if e.message.topic.endswith("/result"))
+
+
+def test_slow_camera_is_not_starved_by_one_that_is_twenty_times_too_fast() -> None:
+    stop = threading.Event()
+    turns = 0
+
+    def slowly(feed: Feed) -> dict[str, Array]:
+        nonlocal turns
+        time.sleep(0.02)
+        turns += 1
+        if turns == 60:
+            stop.set()
+        return no_text(feed)
+
+    outbox = MemoryOutbox(10_000_000, 3600)
+    agent = made_agent(made_pipeline(slowly), {"fast": 0.001, "slow": 0.03}, outbox)
+    for camera in agent.cameras:
+        camera.start()
+    agent.main_loop(stop, SILENT)
+    for camera in agent.cameras:
+        camera.stop(5)
+    counts = results(outbox)
+    assert counts["fast"] + counts["slow"] == 60
+    assert counts["slow"] >= 20  # it offers a frame every 1.5 turns, and each second turn is its own
+    assert agent.mailbox.drops["fast"] > 10 * counts["fast"]
+
+
+def test_frame_error_costs_one_frame() -> None:
+    stop = threading.Event()
+    seen = 0
+
+    def first_fails(feed: Feed) -> dict[str, Array]:
+        nonlocal seen
+        seen += 1
+        if seen == 1:
+            raise FrameError("made to fail")
+        if seen == 4:
+            stop.set()
+        return no_text(feed)
+
+    outbox = MemoryOutbox(10_000_000, 3600)
+    agent = made_agent(made_pipeline(first_fails), {"one": 0.001}, outbox)
+    agent.cameras[0].start()
+    agent.main_loop(stop, SILENT)
+    agent.cameras[0].stop(5)
+    assert results(outbox)["one"] == 3
+    assert agent.vitals.frames()["one"]["failed"] == 1
+
+
+def test_engine_error_ends_the_loop_after_saying_so() -> None:
+    def broken(feed: Feed) -> dict[str, Array]:
+        raise EngineError("an illegal memory access was encountered")
+
+    outbox = MemoryOutbox(10_000_000, 3600)
+    agent = made_agent(made_pipeline(broken), {"one": 0.001}, outbox)
+    agent.cameras[0].start()
+    with pytest.raises(EngineError):
+        agent.main_loop(threading.Event(), SILENT)
+    agent.cameras[0].stop(5)
+    health = [json.loads(e.message.payload) for e in outbox.claim(100) if e.message.topic == "health"]
+    assert health[-1]["pipeline"] == "fault"
+    assert "illegal memory access" in health[-1]["reason"]
