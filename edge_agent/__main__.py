@@ -15,6 +15,7 @@ COMMANDS = {
     "read": "edge_agent.commands.read:add_parser",
     "demo": "edge_agent.commands.demo:add_parser",
     "models": "edge_agent.commands.models:add_parser",
+    "build": "edge_agent.commands.build:add_parser",
     "config": "edge_agent.commands.config:add_parser",
 }
 

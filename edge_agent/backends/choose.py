@@ -197,10 +197,11 @@ def _packages(load_module: Callable[[str], Any]) -> tuple[str | None, list[str],
 def _missing(exc: ModuleNotFoundError, package: str) -> str:
     if exc.name is not None and exc.name.split(".")[0] != package:
         return f"the Python package {package} does not load: it needs {exc.name}"
-    source = (
-        "apt install python3-libnvinfer, venv with --system-site-packages" if package == "tensorrt" else "pip install"
-    )
-    return f"the Python package {package} is not installed ({source})"
+    source = {
+        "tensorrt": "apt install python3-libnvinfer, and a venv with --system-site-packages",
+        "pycuda": "pip install pycuda",
+    }
+    return f"the Python package {package} is not installed ({source[package]})"
 
 
 def _driver(load_library: Callable[[str], Any]) -> str | None:

@@ -364,6 +364,12 @@ def l4t_release(path: Path = TEGRA_RELEASE) -> str | None:
     return f"{match[1]}.{match[2]}" if match else None
 
 
+def find_plans_dir(models_dir: Path, environ: Mapping[str, str] = os.environ) -> Path:
+    """Where plans lie: `plans` in the service's state directory (systemd names it), else beside the models."""
+    state = environ.get("STATE_DIRECTORY", "").split(":")[0]
+    return (Path(state) if state else models_dir) / "plans"
+
+
 def profile_to_json(profile: Profile) -> dict[str, Any]:
     """min, opt and max as lists, inputs in alphabetical order."""
     return {

@@ -254,3 +254,9 @@ def test_unwritable_folder_leaves_no_temporary_behind(tmp_path: Path) -> None:
         plan.write_atomically(folder, b"content")
     assert [path.name for path in tmp_path.iterdir()] == ["taken.plan"]
     assert [path.name for path in folder.iterdir()] == ["inside"]
+
+
+def test_plans_lie_in_the_services_state_directory_or_beside_the_models(tmp_path: Path) -> None:
+    assert plan.find_plans_dir(tmp_path, {}) == tmp_path / "plans"
+    state = {"STATE_DIRECTORY": "/var/lib/edge-agent:/var/lib/other"}
+    assert plan.find_plans_dir(tmp_path, state) == Path("/var/lib/edge-agent/plans")

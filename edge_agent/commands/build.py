@@ -1,0 +1,189 @@
+"""`edge-agent build`: TensorRT plans for the models, made on the device they will run on."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from edge_agent import config as configuration
+from edge_agent.backends.base import Profile
+from edge_agent.backends.build_job import DEFAULT_WORKSPACE_BYTES, BuildProgress
+from edge_agent.backends.plan import PRECISIONS, BuildOptions, PlanUnusable, find_plans_dir
+from edge_agent.backends.trt_settings import TrtSettings
+from edge_agent.config import Config
+from edge_agent.errors import EXIT_OK, ConfigError, ModelError
+from edge_agent.models.spec import ModelSpec, Variant, find_models_dir, require_files
+
+if TYPE_CHECKING:
+    from edge_agent.backends.trt import TrtBackend
+
+EXIT_FAILED = 1
+LINE_EVERY_S = 10.0  # progress lines where the output is no terminal
+
+DESCRIPTION = """\
+Builds TensorRT plans for the models that the settings use, or for those named. A plan runs on this very device and
+TensorRT version only. A build takes minutes and runs in a child process; one killed for lack of memory is tried again
+with half the workspace."""
+
+
+def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Registers the verb."""
+    parser = verbs.add_parser("build", help="build TensorRT plans for this device", description=DESCRIPTION)
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="models (default: those that the settings use)")
+    parser.add_argument("--if-stale", action="store_true", help="leave plans alone that fit and are whole")
+    parser.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        default="fp16",
+        help="fp16 (default), fp32, or int8: the quantised model.int8.onnx that `edge-agent calibrate` makes",
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="settings to read with (default: built in)")
+    parser.add_argument("--models-dir", type=Path, metavar="DIR", help="where the models are (default: as configured)")
+    parser.add_argument("--plans-dir", type=Path, metavar="DIR", help="where plans go (default: models folder/plans)")
+    tuning = parser.add_argument_group("tuning")
+    tuning.add_argument(
+        "--workspace-mb", type=int, default=DEFAULT_WORKSPACE_BYTES >> 20, metavar="MB", help="scratch for one layer"
+    )
+    tuning.add_argument(
+        "--optimisation-level", type=int, choices=range(6), default=3, help="0 builds soonest, 5 runs fastest"
+    )
+    tuning.add_argument("--dla-core", type=int, metavar="N", help="put layers on this DLA core where they fit")
+    tuning.add_argument(
+        "--hardware-compatible", action="store_true", help="plans for every GPU from Ampere on; they run slower"
+    )
+    tuning.add_argument(
+        "--tactic-sources", metavar="A,B", help="where kernels may come from: names of trt.TacticSource"
+    )
+    parser.set_defaults(func=run)
+
+
+@dataclass(frozen=True)
+class Target:
+    """One plan to build: a model's file and the shapes it is built for."""
+
+    name: str
+    onnx_path: Path
+    profiles: tuple[Profile, ...]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Builds one after the other; 1 when a build failed, else 0."""
+    settings = configuration.load(args.config) if args.config else configuration.without_file()
+    models_dir = find_models_dir(args.models_dir or settings.models_dir)
+    wanted = targets(args.models, settings, models_dir, args.precision)
+    with closing(open_backend(trt_settings(args, models_dir), Teller(sys.stdout))) as backend:
+        failed = [target.name for target in wanted if not build(backend, target, args.if_stale)]
+    if failed:
+        print(f"edge-agent build: not built: {', '.join(failed)}", file=sys.stderr)
+    return EXIT_FAILED if failed else EXIT_OK
+
+
+def open_backend(settings: TrtSettings, report: Callable[[BuildProgress], None]) -> TrtBackend:
+    """TensorRT on this machine; ConfigError names what is missing."""
+    from edge_agent.backends.choose import look
+
+    findings = look()
+    if findings.problems:
+        raise ConfigError(f"plans are built where TensorRT runs, and here it cannot: {findings.why_not}")
+    from edge_agent.backends.trt import TrtBackend
+
+    return TrtBackend(settings, report)
+
+
+def trt_settings(args: argparse.Namespace, models_dir: Path) -> TrtSettings:
+    """The options as TensorRT's settings."""
+    sources = tuple(name for name in (args.tactic_sources or "").split(",") if name)
+    return TrtSettings(
+        plans_dir=args.plans_dir or find_plans_dir(models_dir),
+        options=BuildOptions(
+            precision=args.precision,
+            optimisation_level=args.optimisation_level,
+            dla_core=args.dla_core,
+            hardware_compatible=args.hardware_compatible,
+            tactic_sources=sources or None,
+        ),
+        workspace_bytes=args.workspace_mb << 20,
+    )
+
+
+def targets(names: Sequence[str], settings: Config, models_dir: Path, precision: str) -> list[Target]:
+    """What to build: every variant of the models named, else what the pipeline of the settings loads.
+
+    ModelError where a file is missing; for int8 that is the quantised one.
+    """
+    chosen = [(name, None) for name in names] if names else list(pipeline_models(settings, models_dir))
+    made = []
+    for name, variant in chosen:
+        spec = ModelSpec.load(models_dir, name)
+        profiles = tuple(Profile(shapes.min, shapes.opt, shapes.max) for shapes in spec.profiles)
+        for one in (variant,) if variant else spec.variants:
+            path = require_files(spec, models_dir, one).onnx
+            if precision == "int8":
+                path = quantised_file(path)
+            made.append(Target(name if one == "full" else f"{name} ({one})", path, profiles))
+    return made
+
+
+def pipeline_models(settings: Config, models_dir: Path) -> Iterator[tuple[str, Variant]]:
+    """The models and variants that a pipeline with these settings loads."""
+    from edge_agent.pipeline import head_for
+
+    pipeline = settings.pipeline
+    yield pipeline.detector, "full"
+    yield pipeline.recogniser, head_for(pipeline, ModelSpec.load(models_dir, pipeline.recogniser))
+    if pipeline.encoder is not None:
+        yield pipeline.encoder, "full"
+
+
+def quantised_file(onnx_path: Path) -> Path:
+    """model.int8.onnx beside model.onnx."""
+    path = onnx_path.with_name(f"{onnx_path.stem}.int8.onnx")
+    if not path.is_file():
+        raise ModelError(f"there is no {path}: int8 needs a quantised model; make one with: edge-agent calibrate")
+    return path
+
+
+def build(backend: TrtBackend, target: Target, if_stale: bool) -> bool:
+    """Builds one plan and says how it went; whether it did."""
+    if if_stale:
+        try:
+            backend.store.load(backend.key(target.onnx_path, target.profiles))
+        except PlanUnusable as exc:
+            print(f"{target.name}: {exc}", flush=True)
+        else:
+            print(f"{target.name}: fits and is whole", flush=True)
+            return True
+    try:
+        manifest = backend.build(target.onnx_path, target.profiles)
+    except ModelError as exc:
+        print(f"edge-agent build: {exc}", file=sys.stderr, flush=True)
+        return False
+    path = backend.store.plan_path(manifest.key)
+    print(f"{target.name}: built in {manifest.build_s:.0f} s, {manifest.plan_bytes / 1e6:.1f} MB: {path}", flush=True)
+    return True
+
+
+class Teller:
+    """Shows progress: one line that changes on a terminal, a line every LINE_EVERY_S elsewhere."""
+
+    def __init__(self, stream: IO[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self.stream = stream
+        self._clock = clock
+        self._told_at: float | None = None
+
+    def __call__(self, progress: BuildProgress) -> None:
+        if self.stream.isatty():
+            self.stream.write(f"\r\x1b[K{progress}")
+            self.stream.write("\r\x1b[K" if progress.total and progress.done >= progress.total else "")
+            self.stream.flush()
+            return
+        now = self._clock()
+        if self._told_at is None or now - self._told_at >= LINE_EVERY_S:
+            self._told_at = now
+            print(progress, file=self.stream, flush=True)
