@@ -17,6 +17,7 @@ INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Child:
     """A running process in a group of its own, so that Ctrl-C reaches the demo alone, which then ends it in order.
 
+    It gets this process's environment without the settings for an agent (EDGE_AGENT_*), which are meant for another.
     A context manager: leaving it sends SIGTERM, then, after `grace_s`, SIGKILL to the whole group.
     """
 
@@ -24,9 +25,15 @@ class Child:
         self.name = name
         self.log = log
         self._grace_s = grace_s
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("EDGE_AGENT_")}
         with log.open("wb") as output:
             self._process = subprocess.Popen(
-                list(argv), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=environ,
             )
 
     @property

@@ -21,8 +21,8 @@ Matrix = npt.NDArray[np.float64]
 
 WIDTH_PX = 1280
 HEIGHT_PX = 720
-PITCH_PX = 960  # from one carton to the next; a label is in full view for three quarters of its way
-STEP_PX = 16  # the belt's way from one frame to the next
+PITCH_PX = 1320  # from one carton to the next: each is alone in the picture for most of its way
+STEP_PX = 22  # the belt's way from one frame to the next
 LABEL_WIDTH_PX = 560
 CARTON_PX = (700, 500)
 MARGIN_PX = 60  # around a carton, for its shadow

@@ -15,11 +15,14 @@ import cv2
 import numpy as np
 import pytest
 
+from edge_agent.__main__ import main
 from edge_agent.commands import read as verb
 from edge_agent.commands.read import Drawer, Picture, Report, camera_name, columns, pictures, show_json, show_table
 from edge_agent.config import Config
+from edge_agent.demo.labels import render_label, sample_labels
 from edge_agent.errors import ConfigError, FrameError
 from edge_agent.records import Field, Frame, Quad, Reading, TextBox, TextLine
+from tests.conftest import ROOT
 
 WHITE = np.full((48, 64, 3), 255, np.uint8)
 
@@ -252,8 +255,7 @@ def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
         "parser = argparse.ArgumentParser(); verb.add_parser(parser.add_subparsers())\n"
         "args = parser.parse_args(); sys.exit(args.func(args))"
     )
-    root = Path(__file__).resolve().parents[2]
-    command = [sys.executable, "-c", code, str(root), "read", str(clip), "--json"]
+    command = [sys.executable, "-c", code, str(ROOT), "read", str(clip), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as reading_process:
         assert reading_process.stdout is not None
         assert reading_process.stderr is not None
@@ -269,7 +271,24 @@ def test_an_ascii_terminal_gets_escapes_not_an_error(tmp_path: Path) -> None:
         "from edge_agent.commands.output import tolerate_any_text\n"
         "tolerate_any_text(sys.stdout); print('Größe')"
     )
-    root = Path(__file__).resolve().parents[2]
     environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run([sys.executable, "-c", code, str(root)], env=environ, capture_output=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code, str(ROOT)], env=environ, capture_output=True, check=True)
     assert done.stdout == b"Gr\\xf6\\xdfe\n"
+
+
+@pytest.mark.skipif(
+    not (ROOT / "engines" / "ppocrv6-small-det" / "model.onnx").is_file(),
+    reason="models are missing: edge-agent models fetch",
+)
+def test_a_sample_label_is_read_with_the_real_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    label = sample_labels(2026)[1]
+    path = tmp_path / "label.png"
+    assert cv2.imwrite(str(path), render_label(label, 900).image)
+    assert main(["read", str(path), "--json", "--draw", str(tmp_path / "drawn.png")]) == 0
+    body = json.loads(capsys.readouterr().out)
+    values = {found["name"]: found["value"] for found in body["fields"]}
+    assert body["source"] == str(path)
+    assert (values["lot"], values["expiry_date"], values["serial_number"]) == ("L24-1187", "2027-05-17", "CB-558204")
+    assert values["barcode_digits"] == label.gtin
+    drawn = cv2.imread(str(tmp_path / "drawn.png"))
+    assert drawn.shape[1] > 900

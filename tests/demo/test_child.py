@@ -84,6 +84,14 @@ def test_last_lines_are_the_end_without_control_characters(tmp_path: Path) -> No
         assert child.last_lines(2) == ["4999", "[31mred café"]
 
 
+def test_settings_for_another_agent_stay_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDGE_AGENT_MQTT__HOST", "broker.plant.local")
+    monkeypatch.setenv("SOMETHING_ELSE", "kept")
+    script = "import os; print('seen', *(n for n in os.environ if n.startswith(('EDGE_AGENT', 'SOMETHING'))))"
+    with started("env", [sys.executable, "-c", script], tmp_path / "log") as child:
+        assert wait_for(child, "seen") == "seen SOMETHING_ELSE"
+
+
 def test_closing_twice_does_nothing(tmp_path: Path) -> None:
     child = Child("polite", [sys.executable, "-c", POLITE], tmp_path / "log")
     wait_for(child, "ready")

@@ -17,7 +17,7 @@ from edge_agent.models.spec import DEFAULT_MODELS_DIR, find_models_dir
 from tests.conftest import ROOT
 
 MODELS = ROOT / DEFAULT_MODELS_DIR
-FRAMES = 24  # the label moves by a third of the picture and stays in full view
+FRAMES = 12  # the label moves by a fifth of the picture and stays in full view
 
 pytestmark = pytest.mark.skipif(
     not (MODELS / "ppocrv6-small-det" / "model.onnx").is_file(), reason="models are missing: edge-agent models fetch"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from edge_agent.demo.labels import render_label, sample_labels
-from edge_agent.demo.scene import HEIGHT_PX, LABEL_WIDTH_PX, WIDTH_PX, Conveyor
+from edge_agent.demo.scene import HEIGHT_PX, LABEL_WIDTH_PX, STEP_PX, WIDTH_PX, Conveyor
 
 LABELS = sample_labels(2026)
 
@@ -33,7 +33,7 @@ def test_the_belt_repeats_without_a_seam(conveyor: Conveyor) -> None:
     before, after = conveyor.frame(conveyor.frames - 1), conveyor.frame(0)
     for late, early in zip(before.texts, after.texts, strict=False):
         if late.text == early.text:
-            assert 10 < (late.quad - early.quad)[:, 0].mean() < 22
+            assert 0.8 * STEP_PX < (late.quad - early.quad)[:, 0].mean() < 1.2 * STEP_PX
 
 
 def test_the_first_frame_shows_the_first_label_whole(conveyor: Conveyor) -> None:
@@ -41,7 +41,7 @@ def test_the_first_frame_shows_the_first_label_whole(conveyor: Conveyor) -> None
     assert sorted(whole) == sorted(LABELS[0].lines)
 
 
-def test_every_label_is_in_full_view_for_two_thirds_of_its_way(conveyor: Conveyor) -> None:
+def test_every_label_is_in_full_view_for_half_of_its_way(conveyor: Conveyor) -> None:
     seen = [0] * len(LABELS)
     for index in range(0, conveyor.frames, 6):
         texts = conveyor.frame(index).texts
@@ -49,7 +49,7 @@ def test_every_label_is_in_full_view_for_two_thirds_of_its_way(conveyor: Conveyo
             lines = [t for t in texts if t.item == item]
             seen[item] += len(lines) == len(LABELS[item].lines) and not any(t.cut for t in lines)
     per_label = conveyor.frames / 6 / len(LABELS)
-    assert min(seen) >= per_label * 0.66
+    assert min(seen) >= per_label * 0.5
 
 
 def test_quads_lie_on_their_texts(conveyor: Conveyor) -> None:
@@ -67,6 +67,12 @@ def crop(image: np.ndarray, quad: np.ndarray) -> np.ndarray:
     corners = np.array([[0, 0], [200, 0], [200, 24], [0, 24]], np.float32)
     grey = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
     return cv2.warpPerspective(grey, cv2.getPerspectiveTransform(quad, corners), (200, 24)).astype(float)
+
+
+def test_no_two_labels_are_in_full_view_at_once(conveyor: Conveyor) -> None:
+    for index in range(0, conveyor.frames, 5):
+        whole = {t.item for t in conveyor.frame(index).texts} - {t.item for t in conveyor.frame(index).texts if t.cut}
+        assert len(whole) <= 1
 
 
 def test_what_leaves_the_picture_is_marked_cut(conveyor: Conveyor) -> None:
