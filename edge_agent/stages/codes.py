@@ -71,6 +71,18 @@ def find_code(text: str) -> Code | None:
     return None
 
 
+def find_trailing_code(text: str) -> Code | None:
+    """A code that ends a text of words: `Unit ID 4471-22`; the last word, with two digits and no small letters."""
+    words = list(_CODE.finditer(text[-4 * MAX_CODE_CHARS :]))
+    shift = max(0, len(text) - 4 * MAX_CODE_CHARS)
+    if len(words) < 2 or _TIME.match(words[-1][0]) or _DATE_LIKE.fullmatch(words[-1][0]):
+        return None
+    code = words[-1][0]
+    if len(code) < 4 or sum(map(str.isdigit, code)) < 2 or any(map(str.islower, code)):
+        return None
+    return Code(code, words[-1].start() + shift, words[-1].end() + shift)
+
+
 def find_marked_lot(text: str) -> Code | None:
     """A lot behind nothing but the EU's marker L (Directive 2011/91/EU): `L4711`; `value` has the marker."""
     match = _LOT_MARKER.search(text)

@@ -145,8 +145,7 @@ def find_dates(text: str, rules: DateRules, *, keyed: bool) -> tuple[LabelDate, 
     if keyed and not found:
         found = [replace(d, flags=(*d.flags, "repaired")) for d in _scan(text, _forms(_LIKELY), rules, keyed=True)]
     found = [_judged(_with_leftovers(text, d), rules, text[d.start : d.end]) for d in found if keyed or d.valid]
-    if not keyed:
-        found = [d for d in found if "implausible" not in d.flags]
+    found = [d for d in found if "implausible" not in d.flags or (keyed and "repaired" not in d.flags)]
     return tuple(sorted(found, key=lambda d: d.start))
 
 

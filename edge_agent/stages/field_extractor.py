@@ -49,12 +49,14 @@ from edge_agent.stages.field_values import (
     read_tail,
     read_unnamed,
     read_value,
+    readings,
     text_value,
     without_dates,
 )
 from edge_agent.stages.key_phrases import VALUE_FIELDS, KeyPhrase
 from edge_agent.stages.label_layout import neighbours
 from edge_agent.stages.lexicon import OTHER
+from edge_agent.stages.line_shape import may_be_address
 from edge_agent.stages.nearest import Nearest, NearestPrototypes
 from edge_agent.stages.segments import Segment, segments_of
 from edge_agent.stages.text_encoder import TextEncoder
@@ -64,6 +66,8 @@ Clock = Callable[[], "float | None"]
 # A clock that shows less has never been set: boards without a battery start in 1970 or at their image's date.
 CLOCK_FLOOR_S = datetime(2025, 1, 1, tzinfo=timezone.utc).timestamp()
 ERROR_PENALTY = 0.9  # of confidence, per letter of the key phrase that was not as in the lexicon
+MIN_SHARE = 0.35  # of the fields' likenesses; below it a line stays unnamed
+MAX_LINE_CHARS = 300  # of a line that the encoder may name by a value: a longer one is prose
 MIN_OPEN_LETTERS = 3  # a line with fewer letters says nothing to the encoder
 
 
@@ -153,13 +157,17 @@ class FieldExtractor:
     def _ask_encoder(self, label: _Label, rules: DateRules) -> None:
         if self._nearest is None:
             return
-        open_lines = [i for i in range(len(label.lines)) if _is_open(label, i)]
+        open_lines = [
+            i
+            for i in range(len(label.lines))
+            if _is_open(label, i) and self._nearest.understands(_whole_text(label.segments[i]))
+        ]
         texts = [_whole_text(label.segments[i]) for i in open_lines]
-        readings = [_possible_values(text, rules) for text in texts]
-        candidates = [frozenset({*TEXT_FIELDS, OTHER, *values}) for values in readings]
+        values_of = [readings(text, rules) if len(text) <= MAX_LINE_CHARS else {} for text in texts]
+        candidates = [_candidates(text, values) for text, values in zip(texts, values_of, strict=True)]
         answers = self._nearest.nearest(texts, candidates)
-        for index, text, values, answer in zip(open_lines, texts, readings, answers, strict=True):
-            if answer.name == OTHER or answer.similarity < self._config.min_similarity:
+        for index, text, values, answer in zip(open_lines, texts, values_of, answers, strict=True):
+            if answer.name == OTHER or answer.similarity < self._config.min_similarity or answer.share < MIN_SHARE:
                 continue
             self._take_answer(label, index, text, values, answer)
 
@@ -255,16 +263,12 @@ def _whole_text(segments: tuple[Segment, ...]) -> str:
     return segments[0].text.text
 
 
-def _possible_values(text: str, rules: DateRules) -> dict[str, Value]:
-    """The fields whose reader finds an undoubted value in the text: only these may the encoder name."""
-    if len(text) > 300:
-        return {}
-    values = {}
-    for name in sorted(VALUE_FIELDS):
-        value = read_value(name, text, rules)
-        if value is not None and value.value and not {"unreadable", "unit_assumed", "no_digits"} & set(value.flags):
-            values[name] = value
-    return values
+def _candidates(text: str, values: dict[str, Value]) -> frozenset[str]:
+    """What the encoder may call a text: beside a sound date only a date's kinds, an address only what can be one."""
+    if any(name in values and not values[name].doubted for name in DATE_FIELDS):
+        return frozenset({*DATE_FIELDS, OTHER})
+    texts = TEXT_FIELDS if may_be_address(text) else tuple(name for name in TEXT_FIELDS if name != "address")
+    return frozenset({*texts, OTHER, *values})
 
 
 def _unclaimed(label: _Label) -> list[_Found]:

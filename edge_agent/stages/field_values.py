@@ -6,10 +6,20 @@ what the form of the value is worth; doubt is told by flags.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from edge_agent.stages.codes import AI_DATES, Code, find_code, find_gs1, find_gtin, find_marked_lot, gs1_elements
+from edge_agent.stages.codes import (
+    AI_DATES,
+    Code,
+    find_code,
+    find_gs1,
+    find_gtin,
+    find_marked_lot,
+    find_trailing_code,
+    gs1_elements,
+)
 from edge_agent.stages.contacts import find_contact
 from edge_agent.stages.dates import DateRules, LabelDate, find_dates, gs1_date
 from edge_agent.stages.quantities import Quantity, bare_count, best_quantity, find_quantities, only_quantity
@@ -34,6 +44,7 @@ _DOUBTS = {
     "clock_untrusted": 0.9,
     "year_precision": 0.6,
 }
+_DIGITS_FIRST = re.compile(r"\W*\w{0,3}[0-9]")
 _GS1_NAMES = {"10": "lot", "21": "serial_number", "15": "expiry_date", "16": "expiry_date", "17": "expiry_date"}
 
 
@@ -48,6 +59,11 @@ class Value:
     flags: tuple[str, ...] = ()
 
     @property
+    def doubted(self) -> bool:
+        """Whether the digits themselves are in doubt, not only their order or precision."""
+        return bool({"repaired", "implausible", "incomplete", "invalid", "unreadable"} & set(self.flags))
+
+    @property
     def certainty(self) -> float:
         return min((_DOUBTS.get(flag, 1.0) for flag in self.flags), default=1.0)
 
@@ -55,6 +71,23 @@ class Value:
 def read_value(name: str, text: str, rules: DateRules) -> Value | None:
     """The value of field `name` in the text behind its phrase; None where there is none."""
     return _READERS[name](name, text, rules)
+
+
+def readings(text: str, rules: DateRules) -> dict[str, Value]:
+    """What each field would read in a text of words without a phrase: only these can an encoder's name mean."""
+    found = {}
+    for name in _READERS:
+        value = _read_trailing(name, text) if name in ("lot", "serial_number") else read_value(name, text, rules)
+        if value is not None and value.value and "unit_assumed" not in value.flags:
+            found[name] = value
+    if "barcode_digits" in found and not found["barcode_digits"].flags:
+        found = {name: value for name, value in found.items() if name not in ("lot", "serial_number")}
+    return found
+
+
+def _read_trailing(name: str, text: str) -> Value | None:
+    code = find_trailing_code(text)
+    return None if code is None else Value(name, code.value, code.start, code.end)
 
 
 def read_dates(names: tuple[str, ...], text: str, rules: DateRules) -> list[Value]:
@@ -117,7 +150,7 @@ def _read_date(name: str, text: str, rules: DateRules) -> Value | None:
     found = find_dates(text, rules, keyed=True)
     if found:
         return _date_value(name, found[0])
-    if sum(c in "0123456789" for c in text[:24]) >= 3:
+    if _DIGITS_FIRST.match(text) and sum(c in "0123456789" for c in text[:24]) >= 3:
         return Value(name, "", 0, len(text.rstrip()), ("unreadable",))
     return None
 

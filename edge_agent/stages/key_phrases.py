@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
@@ -78,6 +79,7 @@ class _Table:
     exact: Mapping[str, str]
     bent: Mapping[str, str]
     long_phrases: tuple[str, ...]
+    limits: npt.NDArray[np.uint8]  # allowed errors of each long phrase
     ideographs: re.Pattern[str]
     weak: frozenset[str]
     refused: frozenset[str]
@@ -175,9 +177,8 @@ def _fuzzy(text: str, windows: list[tuple[int, int, str]], table: _Table) -> lis
     distances = process.cdist(
         [w[2] for w in windows], table.long_phrases, scorer=Levenshtein.distance, score_cutoff=4, dtype=np.uint8
     )
-    limits = np.array([allowed_errors(len(phrase)) for phrase in table.long_phrases], np.uint8)
     found = []
-    for row, column in zip(*np.nonzero(distances <= limits), strict=True):
+    for row, column in zip(*np.nonzero(distances <= table.limits), strict=True):
         start, end, _ = windows[row]
         phrase = table.long_phrases[column]
         if text[start:end].casefold() in table.refused or not _begins(text, start, end, 1):
@@ -247,10 +248,12 @@ def _table() -> _Table:
             if any(ord(c) > 0x2E7F for c in phrase):
                 ideographs.append(phrase)
     latin = [chars for chars in exact if all(ord(c) <= 0x2E7F for c in chars)]
+    long_phrases = tuple(chars for chars in latin if allowed_errors(len(chars)))
     return _Table(
         exact=exact,
         bent=_bent(latin, exact),
-        long_phrases=tuple(chars for chars in latin if allowed_errors(len(chars))),
+        long_phrases=long_phrases,
+        limits=np.array([allowed_errors(len(phrase)) for phrase in long_phrases], np.uint8),
         ideographs=re.compile("|".join(map(re.escape, sorted(ideographs, key=lambda p: (-len(p), p))))),
         weak=frozenset(weak),
         refused=frozenset(NOT_KEYS.split("|")),

@@ -72,7 +72,8 @@ LEXICON: dict[str, tuple[str, ...]] = {
         "|date produced|made on|made|packed|packed on|packed date|pack date|pack on|packing date|packaging date"
         "|packaged|packaged on|date of packing|date of packaging|date packed|pkd|pkd on|pkd date|pkg date|pkgd"
         "|bottled on|bottling date|baked on|baked|roasted on|roast date|brewed on|brew date|filled on|filling date"
-        "|fill date|canned on|frozen on|date of freezing|built|built on|build date|date built|assembled|assembled on"
+        "|fill date|canned on|frozen on|date of freezing|built|built on|build date|date built|year of manufacture"
+        "|manufacture|assembled|assembled on"
         "|assembly date|date of assembly|harvested on|harvest date|milled on|born on|date of construction"
         "|construction date|date made|date of make|fabrication date|created on",
         "hergestellt|hergestellt am|herstellung|herstellung am|herstellungsdatum|herstelldatum|herst datum|herst am"

@@ -1,4 +1,9 @@
-"""NearestPrototypes: which field's example phrases a text lies nearest to, by cosine of sentence embeddings."""
+"""NearestPrototypes: which field's example phrases a text is most like, by sentence embeddings and shape.
+
+Two opinions are added: the mean cosine to a field's nearest prototypes, which knows the single example, and a ridge
+regression over embeddings and shapes, which knows what sets the fields apart. Both come from the prototypes alone
+and are made at start-up in milliseconds; nothing is trained elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +13,23 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from edge_agent.stages.line_shape import shape
 from edge_agent.stages.text_encoder import TextEncoder
 
-TOP_K = 3
-# Softmax temperature over the fields' similarities: a lead of 0.1 is worth about 7 to 1.
-TEMPERATURE = 0.05
+Matrix = npt.NDArray[np.float64]
+
+TOP_K = 5
+MIN_UNDERSTOOD = 0.5  # share of a text's tokens; below it an embedding tells nothing
+SHAPE_WEIGHT = 0.6  # of a shape's numbers beside an embedding of length 1
+RIDGE = 3.0
+# Softmax temperature over the fields' scores: with it the mean share of prototypes left out one by one comes near the
+# rate of right answers among them (0.82).
+TEMPERATURE = 0.14
 
 
 @dataclass(frozen=True)
 class Nearest:
-    """The nearest field, the mean cosine to its nearest prototypes, and its share 0..1 against the other fields."""
+    """The likeliest field, the mean cosine to its nearest prototypes, and its share 0..1 against the other fields."""
 
     name: str
     similarity: float
@@ -29,26 +41,55 @@ class NearestPrototypes:
 
     def __init__(self, encoder: TextEncoder, prototypes: Mapping[str, Sequence[str]]) -> None:
         self._encoder = encoder
-        self._names = tuple(prototypes)
-        phrases = [phrase for name in self._names for phrase in prototypes[name]]
-        owners = [at for at, name in enumerate(self._names) for _ in prototypes[name]]
-        self._vectors = encoder.encode(phrases)
-        self._columns = [np.flatnonzero(np.array(owners) == at) for at in range(len(self._names))]
+        known = {name: [p for p in phrases if self.understands(p)] for name, phrases in prototypes.items()}
+        self._names = tuple(known)
+        phrases = [phrase for name in self._names for phrase in known[name]]
+        owners = np.array([at for at, name in enumerate(self._names) for _ in known[name]])
+        self._vectors = encoder.encode(phrases).astype(np.float64)
+        self._columns = [np.flatnonzero(owners == at) for at in range(len(self._names))]
+        self._weights = _ridge(_features(self._vectors, phrases), owners, len(self._names))
+
+    def understands(self, text: str) -> bool:
+        """Whether the encoder's vocabulary has the text's script: an English one knows next to no ideographs."""
+        return self._encoder.understood(text) >= MIN_UNDERSTOOD
 
     def nearest(self, texts: Sequence[str], candidates: Sequence[frozenset[str]]) -> list[Nearest]:
-        """For each text the nearest among its candidate fields."""
+        """For each text the likeliest among its candidate fields."""
         if not texts:
             return []
-        scores = self._scores(self._encoder.encode(texts))
-        return [self._best(row, allowed) for row, allowed in zip(scores, candidates, strict=True)]
+        vectors = self._encoder.encode(texts).astype(np.float64)
+        similarities = self._similarities(vectors)
+        scores = similarities + _features(vectors, texts) @ self._weights
+        return [
+            self._best(row, score, allowed)
+            for row, score, allowed in zip(similarities, scores, candidates, strict=True)
+        ]
 
-    def _scores(self, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    def _similarities(self, vectors: Matrix) -> Matrix:
         """(texts, fields): mean of the TOP_K largest cosines between a text and a field's prototypes."""
-        cosines = vectors.astype(np.float64) @ self._vectors.T.astype(np.float64)
-        return np.stack([np.sort(cosines[:, columns], axis=1)[:, -TOP_K:].mean(axis=1) for columns in self._columns], 1)
+        cosines = vectors @ self._vectors.T
+        nearest = [np.sort(cosines[:, columns], axis=1)[:, -TOP_K:].mean(axis=1) for columns in self._columns]
+        return np.stack(nearest, axis=1)
 
-    def _best(self, scores: npt.NDArray[np.float64], allowed: frozenset[str]) -> Nearest:
+    def _best(self, similarities: Matrix, scores: Matrix, allowed: frozenset[str]) -> Nearest:
         kept = [at for at, name in enumerate(self._names) if name in allowed]
         weights = np.exp((scores[kept] - scores[kept].max()) / TEMPERATURE)
         best = int(np.argmax(weights))
-        return Nearest(self._names[kept[best]], float(scores[kept[best]]), float(weights[best] / weights.sum()))
+        similarity = float(similarities[kept[best]])
+        return Nearest(self._names[kept[best]], similarity, float(weights[best] / weights.sum()))
+
+
+def _features(vectors: Matrix, texts: Sequence[str]) -> Matrix:
+    """(texts, dimensions + shapes + 1): embedding, shape and a constant."""
+    shapes = np.stack([shape(text) for text in texts])
+    return np.hstack([vectors, SHAPE_WEIGHT * shapes, np.full((len(texts), 1), 0.3)])
+
+
+def _ridge(features: Matrix, owners: npt.NDArray[np.int64], fields: int) -> Matrix:
+    """(features, fields): least squares to each field's indicator, fields with few prototypes weighing more."""
+    counts = np.bincount(owners, minlength=fields)
+    weights = (counts.mean() / counts[owners]) ** 0.25
+    weighted = features * weights[:, None]
+    targets = np.eye(fields)[owners] * weights[:, None]
+    normal = weighted.T @ weighted + RIDGE * np.eye(features.shape[1])
+    return np.linalg.solve(normal, weighted.T @ targets)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rapidfuzz.distance import Levenshtein
 
@@ -42,14 +43,14 @@ _LIKELY_NUMBER = r"[0-9OIlZASB|]{1,5}(?:[.,][0-9OIlZASB|]{1,3})?"
 _UNIT = rf"(?P<unit>f[lI1|]\.?\s?oz|{_IDEOGRAPH_UNITS}|[^\W\d_]{{1,12}})"
 
 
-def _pattern(number: str) -> re.Pattern[str]:
+def _pattern(number: str, behind: str) -> re.Pattern[str]:
     return re.compile(
-        rf"(?<![\w.,/-])(?:(?P<count>[0-9]{{1,4}})\s?[x×X*]\s?)?(?P<number>{number})?(?P<part>[½¼¾])?\s?{_UNIT}(?![\w])"
+        rf"(?<![\w.,/-])(?:(?P<count>[0-9]{{1,4}})\s?[x×X*]\s?)?(?P<number>{number})?(?P<part>[½¼¾])?\s?{_UNIT}{behind}"
     )
 
 
-_STRICT = _pattern(_REAL_NUMBER)
-_LOOSE = _pattern(_LIKELY_NUMBER)
+_STRICT = _pattern(_REAL_NUMBER, r"(?!\w)")
+_LOOSE = _pattern(_LIKELY_NUMBER, r"(?:(?!\w)|(?=[lI|][0-9]))")
 _BARE_COUNT = re.compile(r"\s*[:.=]?\s*([0-9]{1,6})\s*")
 
 
@@ -101,7 +102,8 @@ def _quantity(match: re.Match[str], *, repaired: bool) -> Quantity | None:
     number, part = match["number"], match["part"]
     if unit is None or not (number or part):
         return None
-    flags: tuple[str, ...] = ("repaired",) if bent else ()
+    glued = match.string[match.end() : match.end() + 1].isalnum()  # 0.75 Ll3,5%: where the unit ends is a guess
+    flags: tuple[str, ...] = ("repaired",) if bent or glued else ()
     if repaired and number and not number.replace(",", "").replace(".", "").isdigit():
         if not any(c.isdigit() for c in number):
             return None
@@ -137,6 +139,7 @@ def _readings(number: str) -> Iterator[float]:
         yield float("".join(groups))
 
 
+@lru_cache(maxsize=1024)
 def _unit(seen: str) -> tuple[str | None, bool]:
     """The canonical unit and whether a letter had to be mended (only in words of five letters and more)."""
     word = unaccented(seen)

@@ -25,6 +25,7 @@ MAX_BATCH = 16
 MAX_WINDOWS = 4  # of one text: what lies beyond is not embedded
 MAX_CHARS = 4096  # of one text, before the tokenizer
 INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
+UNKNOWN_TOKENS = ("[UNK]", "<unk>")
 POOLED_OUTPUT = "sentence_embedding"
 TOKEN_OUTPUTS = ("last_hidden_state", "token_embeddings")
 
@@ -51,6 +52,8 @@ class TextEncoder:
         self._inputs = _known_inputs(engine.inputs)
         self._output = _known_output(engine.outputs)
         self._tokenizer = _tokenizer(tokenizer_path, max_len)
+        ids = (self._tokenizer.token_to_id(token) for token in UNKNOWN_TOKENS)
+        self._unknown = frozenset(token for token in ids if token is not None)
         self._ladder = (*(length for length in LENGTH_LADDER if length < max_len), max_len)
         self._prefix = prefix
         self._pooling = pooling
@@ -62,6 +65,11 @@ class TextEncoder:
     def fingerprint(self) -> str:
         """The engine's: two encoders with one fingerprint and tokenizer agree."""
         return self._engine.fingerprint
+
+    def understood(self, text: str) -> float:
+        """The share 0..1 of the text's tokens that the vocabulary knows; 0 for a text without any."""
+        ids = self._tokenizer.encode(_encodable(text), add_special_tokens=False).ids
+        return 1.0 - sum(token in self._unknown for token in ids) / len(ids) if ids else 0.0
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, float32 (N, dimensions), for N texts in their order; (0, 0) for none.

@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from edge_agent.stages.codes import check_digit_holds, find_code, find_gs1, find_gtin, find_marked_lot
+from edge_agent.stages.codes import (
+    check_digit_holds,
+    find_code,
+    find_gs1,
+    find_gtin,
+    find_marked_lot,
+    find_trailing_code,
+)
 
 
 @pytest.mark.parametrize(
@@ -102,3 +109,15 @@ def test_gs1_number_that_fails_its_check_is_told(text: str) -> None:
 def test_brackets_of_other_kinds_are_no_gs1() -> None:
     assert find_gs1("16 oz (454 g)") is None
     assert find_gs1("Tel (040) 5550") is None
+
+
+@pytest.mark.parametrize(("text", "value"), [("Unit ID 4471-22", "4471-22"), ("Trace no. TR-5521", "TR-5521")])
+def test_trailing_code_ends_a_text_of_words(text: str, value: str) -> None:
+    found = find_trailing_code(text)
+    assert found is not None
+    assert found.value == value == text[found.start : found.end]
+
+
+@pytest.mark.parametrize("text", ["4471-22", "GreaseEP2 Industria18", "Open 14:32", "Since 12.05.1950", "Type B1", ""])
+def test_other_ends_are_no_trailing_code(text: str) -> None:
+    assert find_trailing_code(text) is None

@@ -202,6 +202,17 @@ def test_encoder_names_a_date_that_no_key_phrase_names(with_encoder: FieldExtrac
     assert "key_inferred" in found.flags
 
 
+def test_encoder_names_a_code_and_a_good_check_digit_is_no_serial(with_encoder: FieldExtractor) -> None:
+    (found,) = extract("Individual number of the appliance 4471-22", extractor=with_encoder)
+    assert (found.name, found.value, found.flags) == ("serial_number", "4471-22", ("key_inferred",))
+    assert all(f.name != "serial_number" for f in extract("Code to scan 4006381333931", extractor=with_encoder))
+
+
+def test_digits_that_make_no_date_behind_words_are_nothing() -> None:
+    assert extract("Production run 7781-B") == []
+    assert [f.flags for f in extract("MFD 18JN2025")] == [("unreadable",)]
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [

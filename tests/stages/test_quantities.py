@@ -38,7 +38,10 @@ def test_thousands_or_decimals_is_ambiguous() -> None:
     assert (found.value, found.flags) == ("0.5 kg", ())
 
 
-@pytest.mark.parametrize(("text", "value"), [("I.5L", "1.5 l"), ("A73ml", "473 ml"), ("100toblets", "100 pcs")])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("I.5L", "1.5 l"), ("A73ml", "473 ml"), ("100toblets", "100 pcs"), ("0.75 Ll3,5% vol", "0.75 l")],
+)
 def test_misread_number_or_unit_is_mended_and_flagged(text: str, value: str) -> None:
     (found,) = find_quantities(text, keyed=True)
     assert (found.value, found.flags) == (value, ("repaired",))
