@@ -23,7 +23,9 @@ def explain(error: OSError, host: str, port: int, now: float) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return _certificate(error, host, where, now)
     if isinstance(error, ssl.SSLError):
-        return f"TLS with {where} failed ({error.reason or error}); check that this port speaks TLS and mqtt.cert_file"
+        return (
+            f"TLS with {where} failed ({error.strerror or error}); check that this port speaks TLS and mqtt.cert_file"
+        )
     if isinstance(error, socket.gaierror):
         return f"the name {host} cannot be resolved ({error.strerror}); check mqtt.host and the network's DNS"
     if isinstance(error, ConnectionRefusedError):

@@ -327,7 +327,7 @@ class MqttTransport:
         """Made anew at each connect, for the session is clean. Our own status is heard to catch strangers and wills."""
         wanted = [self._prefix + messages.COMMAND_TOPICS, self._prefix + messages.DESIRED_CONFIG_TOPIC]
         status = self._prefix + self._will.topic
-        if client.protocol == MQTTProtocolVersion.MQTTv5:
+        if self._protocol == MQTTProtocolVersion.MQTTv5:  # paho 2.0.0 cannot tell its own
             others_only = SubscribeOptions(qos=1, noLocal=True)
             client.subscribe([*((topic, SubscribeOptions(qos=1)) for topic in wanted), (status, others_only)])
         else:
