@@ -65,9 +65,14 @@ class Gpu:
         """What a plan made or loaded here is bound to."""
         return Environment(tensorrt_version, self.compute_capability, self.name, self.sm_count, l4t_release())
 
+    @property
+    def owned(self) -> bool:
+        """Whether the calling thread is the one that opened the GPU."""
+        return threading.get_ident() == self._owner
+
     def require_owner(self, what: str) -> None:
         """EngineError on any thread but the one that opened the GPU, or after `close`."""
-        if threading.get_ident() != self._owner:
+        if not self.owned:
             raise EngineError(
                 f"{what} was called from thread {threading.current_thread().name!r}; the GPU belongs to the thread "
                 "that opened it, hand the work over to that one"

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import tensorrt as trt
@@ -67,8 +68,9 @@ class TrtBackend:
         self._logger = trt_api.make_logger(self._messages)
         self.gpu = gpu or open_gpu(settings.device_index, settings.gpu_memory_bytes, settings.graphs)
         self._environment = self.gpu.environment(version)
+        self._engines: WeakSet[TrtEngine] = WeakSet()
         # a context left on pycuda's stack aborts the process at its end
-        atexit.register(self.close)
+        atexit.register(self._close_at_exit)
 
     def key(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> PlanKey:
         """The plan that `load` would want. A model with QuantizeLinear nodes is int8 whatever the settings say."""
@@ -104,9 +106,15 @@ class TrtBackend:
         return self._build(key, onnx_path)
 
     def close(self) -> None:
-        """Frees the pools and pops the context; calling it again does nothing."""
-        atexit.unregister(self.close)
+        """Closes the engines that are left, frees the pools and pops the context; calling it again does nothing."""
+        atexit.unregister(self._close_at_exit)
+        for engine in list(self._engines):
+            engine.close()
         self.gpu.close()
+
+    def _close_at_exit(self) -> None:
+        if self.gpu.owned:
+            self.close()
 
     def __enter__(self) -> TrtBackend:
         return self
@@ -150,7 +158,9 @@ class TrtBackend:
             if sounds_like_memory(str(exc)):
                 raise EngineError(f"{exc}; {memory_advice(self.settings.workspace_bytes)}") from exc
             raise _NotLoaded(str(exc)) from exc
-        return TrtEngine(engine, runtime, stored.manifest, self.gpu, self._messages, self.settings)
+        loaded = TrtEngine(engine, runtime, stored.manifest, self.gpu, self._messages, self.settings)
+        self._engines.add(loaded)
+        return loaded
 
     def _note(self, text: str) -> None:
         logger.warning("%s", text)
@@ -215,6 +225,11 @@ class TrtEngine:
         self._gpu.synchronize()
         return self._lanes.counters
 
+    @property
+    def stream(self) -> Any:
+        """The pycuda stream that this engine's work goes on, for events that measure it; None once closed."""
+        return self._stream
+
     def infer(self, feed: Feed) -> dict[str, Array]:
         """Runs once. Raises FrameError for a feed that fits no profile, EngineError when inference fails."""
         self.enqueue(feed)
@@ -254,6 +269,22 @@ class TrtEngine:
         feed = {spec.name: np.zeros(shapes[spec.name], spec.dtype) for spec in self.inputs}
         for _ in range(runs):
             self.infer(feed)
+
+    def time_gpu_ms(self, feed: Feed, runs: int = 50) -> float:
+        """GPU time of one run of this feed in ms, copies included: `runs` launches back to back between two events."""
+        self.infer(feed)
+        self.enqueue(feed)
+        lane = self._pending
+        self.collect()
+        assert lane is not None
+        start, end = self._gpu.drv.Event(), self._gpu.drv.Event()
+        with self._failing_for_good(lane.inputs):
+            start.record(self._stream)
+            for _ in range(runs):
+                self._launch(lane)
+            end.record(self._stream)
+            end.synchronize()
+            return float(start.time_till(end)) / runs
 
     def close(self) -> None:
         """Frees contexts, buffers and the engine; calling it again does nothing."""

@@ -225,13 +225,22 @@ def tensor_specs(engine: trt.ICudaEngine) -> tuple[tuple[TensorSpec, ...], tuple
 
 
 def engine_profiles(engine: trt.ICudaEngine, inputs: Sequence[TensorSpec]) -> tuple[Profile, ...]:
-    """The optimisation profiles that the engine was built with; a static engine has one of its only shapes."""
+    """The optimisation profiles that the engine was built with; a static engine has one, of its only shapes."""
     found = []
-    for index in range(engine.num_optimization_profiles):
-        shapes = {spec.name: engine.get_tensor_profile_shape(spec.name, index) for spec in inputs}
-        low, mid, high = ({name: sizes(triple[part]) for name, triple in shapes.items()} for part in range(3))
+    for index in range(max(1, engine.num_optimization_profiles)):
+        ranges = {spec.name: _range(engine, spec, index) for spec in inputs}
+        low, mid, high = ({name: shapes[part] for name, shapes in ranges.items()} for part in range(3))
         found.append(Profile(low, mid, high))
     return tuple(found)
+
+
+def _range(engine: trt.ICudaEngine, spec: TensorSpec, profile: int) -> tuple[Shape, Shape, Shape]:
+    """min, opt and max of one input; TensorRT is asked only where there is a choice."""
+    fixed = tuple(d for d in spec.shape if d is not None)
+    if len(fixed) == len(spec.shape):
+        return fixed, fixed, fixed
+    low, mid, high = engine.get_tensor_profile_shape(spec.name, profile)
+    return sizes(low), sizes(mid), sizes(high)
 
 
 def scratch_bytes(engine: trt.ICudaEngine, profile: int) -> int:

@@ -126,6 +126,9 @@ class FakeEvent:
         self.stream: FakeStream | None = None
         self.count = 0
 
+    def time_till(self, other: FakeEvent) -> float:
+        return float(other.count - self.count)
+
     def record(self, stream: FakeStream) -> None:
         assert stream.recording is None, "an event must not be recorded into a graph"
         self.stream, self.count = stream, stream.done + len(stream.queue)

@@ -293,6 +293,16 @@ def test_every_cuda_call_of_twenty_reloads_comes_from_one_thread(bench: Bench) -
     assert bench.trt.cuda.stack == []
 
 
+def test_backend_closes_the_engines_that_are_left(bench: Bench) -> None:
+    engine = bench.engine()
+    check(engine, picture())
+    bench.backend.close()
+    with pytest.raises(EngineError, match="closed"):
+        engine.infer({"image": picture()})
+    assert bench.trt.cuda.stack == []
+    assert bench.gpu.pool.counters()["device"].held_bytes == 0
+
+
 # ---- memory and graphs
 
 
@@ -390,6 +400,13 @@ def test_warm_up_leaves_a_graph_behind(bench: Bench) -> None:
     engine = bench.engine()
     engine.warm_up({"image": (2, 16, 16, 3)})
     assert engine.counters.captures == 1
+
+
+def test_gpu_time_of_a_shape_is_a_mean_over_launches(bench: Bench) -> None:
+    engine = bench.engine()
+    # the fake's clock is works done: copy in, two halves, two copies out
+    assert engine.time_gpu_ms({"image": picture()}, runs=10) == 5.0
+    check(engine, picture(seed=4))
 
 
 # ---- plans (field case ENG-1)
