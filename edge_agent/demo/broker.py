@@ -37,6 +37,11 @@ class Broker:
     port: int
     child: Child
 
+    @property
+    def protocol(self) -> str:
+        """The newest MQTT version that it speaks; amqtt refuses an MQTT 5 connection without saying why."""
+        return "3.1.1" if self.kind == "amqtt" else "5"
+
 
 @contextmanager
 def open_broker(folder: Path, kind: Kind | None = None) -> Iterator[Broker]:

@@ -129,7 +129,12 @@ def write_config(options: DemoOptions, running: Broker, camera: Mapping[str, Any
         "device_id": DEVICE,
         "models_dir": str(options.models_dir.expanduser().absolute()),
         "cameras": {CAMERA: dict(camera)},
-        "mqtt": {"host": running.host, "port": running.port, "base_topic": BASE_TOPIC},
+        "mqtt": {
+            "host": running.host,
+            "port": running.port,
+            "base_topic": BASE_TOPIC,
+            "protocol": running.protocol,
+        },
     }
     path = options.out / "config.yaml"
     text = "# written by `edge-agent demo`; the config.yaml of the project tells every key\n" + strict_yaml.dump(values)

@@ -86,7 +86,7 @@ def values_of(name: str, fields: Sequence[Mapping[str, Any]]) -> str:
     shown = [field for field in found if CUT not in field["flags"]] or found
     if name == "product_name":
         shown = [max(shown, key=lambda field: float(field["confidence"]))]
-    return " / ".join(safe(field["value"] or f"{field['text']} (?)") for field in shown)
+    return " / ".join(dict.fromkeys(safe(field["value"] or f"{field['text']} (?)") for field in shown))
 
 
 def safe(text: Any) -> str:
@@ -189,7 +189,7 @@ class LiveTable:
         from rich.table import Table
         from rich.text import Text
 
-        roomy = self._console.width >= 110
+        roomy = self._console.width >= 130
         title = Text(f"{self._title}   {self._count} readings", "bold")
         table = Table(box=ROUNDED, title=title, expand=True)
         if not roomy:

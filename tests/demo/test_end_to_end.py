@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 from pathlib import Path
 
 import pytest
 
+from edge_agent.demo import broker, video
 from edge_agent.demo import run as demo
-from edge_agent.demo import video
+from edge_agent.demo.broker import Kind, mosquitto
 from edge_agent.demo.labels import sample_labels
 from edge_agent.demo.run import DemoOptions, run_demo
 from edge_agent.demo.scorecard import Scorecard
@@ -24,17 +26,15 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module", params=[0, 4], ids=["iso dates", "day first"])
-def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SampleVideo:
-    folder = tmp_path_factory.mktemp("sample")
-    path, truth = folder / "labels.avi", folder / "labels.json"
-    video.render_video(path, truth, (sample_labels(2026)[request.param],), lambda done, total: None, FRAMES)
-    return video.load(path, truth)
-
-
+@pytest.mark.parametrize(("kind", "label"), [("mosquitto", 0), ("amqtt", 4)])
 def test_the_demo_reads_lot_expiry_and_serial_right(
-    sample: SampleVideo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kind: Kind, label: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    if not (mosquitto() if kind == "mosquitto" else importlib.util.find_spec("amqtt")):
+        pytest.skip(f"{kind} is not installed")
+    path, truth = tmp_path / "labels.avi", tmp_path / "labels.json"
+    video.render_video(path, truth, (sample_labels(2026)[label],), lambda done, total: None, FRAMES)
+    sample = video.load(path, truth)
     cards: list[Scorecard] = []
 
     def keep_card(of: SampleVideo) -> Scorecard:
@@ -43,6 +43,7 @@ def test_the_demo_reads_lot_expiry_and_serial_right(
 
     monkeypatch.setattr(demo, "prepare_sample", lambda out: sample)
     monkeypatch.setattr(demo, "Scorecard", keep_card)
+    monkeypatch.setattr(broker, "choose", lambda: kind)
     assert run_demo(DemoOptions(frames=4, models_dir=find_models_dir(MODELS), out=tmp_path)) == 0
     for name, tally in cards[0].tallies.items():
         assert dataclasses.astuple(tally) == (4, 4, 0), f"{name}: {cards[0].mistakes}"

@@ -96,8 +96,8 @@ def test_without_fields_the_texts_are_shown_and_without_texts_the_reason() -> No
     assert second.endswith("0 lines  confidence -  fps -  no_text")
 
 
-def test_a_field_found_twice_shows_both() -> None:
-    twice = [field("lot", "A"), field("lot", "B")]
+def test_a_field_found_twice_shows_each_value_once() -> None:
+    twice = [field("lot", "A"), field("lot", "B"), field("lot", "A")]
     assert row(reading(fields=twice), None).fields == {"lot": "A / B"}
 
 
