@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+import re
+from dataclasses import asdict, fields
+from typing import Any, cast
 
 import numpy as np
 
 from edge_agent import __version__, messages
+from edge_agent.agent import Agent
+from edge_agent.cameras.status import CameraStatus
 from edge_agent.config import RESERVED_CAMERA_NAMES
-from edge_agent.records import Message, Quad, Reading, Sample, TextBox, TextLine
+from edge_agent.outbox import MemoryOutbox
+from edge_agent.publisher import PublisherStats
+from edge_agent.records import Field, Message, Quad, Reading, Sample, TextBox, TextLine
+from edge_agent.telemetry.host import sensors as host_sensors
+from edge_agent.telemetry.vitals import Vitals
+from tests.conftest import ROOT
 
 AT = 1_800_000_000.25
 AT_TEXT = "2027-01-15T08:00:00.250Z"
@@ -128,3 +137,69 @@ def test_no_camera_can_be_named_like_a_topic_of_the_device() -> None:
         messages.COMMAND_TOPICS,
     )
     assert {topic.split("/")[0] for topic in topics} == RESERVED_CAMERA_NAMES
+
+
+# docs/mqtt.md
+
+
+def documented() -> dict[str, Any]:
+    """Topic -> the example that the contract gives for it, by its heading."""
+    text = (ROOT / "docs" / "mqtt.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    examples = {}
+    for heading, body in sections:
+        for block in re.findall(r"^```json\n(.*?)^```", body, re.MULTILINE | re.DOTALL):
+            examples[heading.replace("&lt;camera&gt;", "line-1")] = strict(Message("example", block.encode()))
+    return examples
+
+
+def shape(value: Any) -> Any:
+    """Names and kinds of members; null agrees with nothing but null."""
+    if isinstance(value, dict):
+        return {name: shape(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [shape(member) for member in value]
+    return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__
+
+
+def test_contract_shows_the_messages_that_are_sent() -> None:
+    documented_quad = documented()["line-1/result"]["lines"][0]["quad"]
+    box = TextBox(Quad(np.array(documented_quad, np.float32)), 0.9121)
+    whole = Reading(
+        "line-1",
+        1742,
+        AT,
+        1280,
+        720,
+        lines=(TextLine("EXP 2027-08-12", 0.9873, box),),
+        fields=(Field("expiry", "2027-08-12", "2027-08-12", 0.9873, (0,)),),
+        timings_ms={"detect": 21.4, "recognise": 12.9},
+        engines={"detect": "a", "recognise": "b"},
+        backend="onnxruntime",
+    )
+    sent = [
+        messages.status("online", reason=None, at=AT, started_at=AT),
+        messages.health("running", reason=None, backend="onnxruntime", precision="fp32", at=AT),
+        messages.camera_status("line-1", "online", reason=None, last_frame_at=AT, at=AT),
+        messages.result(whole),
+    ]
+    for message in sent:
+        assert shape(strict(message)) == shape(documented()[message.topic]), message.topic
+
+
+def test_contract_lists_the_members_of_telemetry() -> None:
+    vitals = Vitals()
+    vitals.count("line-1", "offered")
+    vitals.timed({"detect": 52.1})
+    outbox = MemoryOutbox(max_bytes=100_000, max_age_s=60)
+    nothing = cast(Any, None)
+    agent = Agent(nothing, nothing, [], outbox, nothing, vitals, nothing)
+    example = documented()["telemetry"]
+    samples = [Sample(s.name, 1.0, s.unit, AT) for s in host_sensors() if not s.name.startswith("temp_c.")]
+    rows = strict(messages.telemetry(samples, {}, {}, at=AT))
+    assert {*rows, *agent.sections(), "publisher", "temp_c"} == set(example)
+    assert set(example["cameras"]["line-1"]) == {field.name for field in fields(CameraStatus)}
+    assert set(example["publisher"]) == {field.name for field in fields(PublisherStats)}
+    assert set(example["outbox"]) == set(asdict(outbox.stats()))
+    assert set(example["latency_ms"]["detect"]) == set(vitals.latency_ms()["detect"])
+    assert set(example["fps"]["line-1"]) == set(example["frames"]["line-1"]) == set(vitals.fps()["line-1"])

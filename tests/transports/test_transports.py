@@ -6,15 +6,17 @@ import typing
 
 import pytest
 
-from edge_agent import messages, transports
+from edge_agent import messages, registry
 from edge_agent.config import Config
+from edge_agent.transports import TRANSPORTS
+from edge_agent.transports.base import Transport
 
 WILL = messages.status("offline", reason="lost", at=None, started_at=1.0)
 
 
-@pytest.mark.parametrize("kind", sorted(transports.TRANSPORTS))
+@pytest.mark.parametrize("kind", sorted(TRANSPORTS))
 def test_every_transport_of_the_table_is_made_from_a_configuration(kind: str) -> None:
-    transport = transports.load(Config(transport=kind), "dev-1", WILL, list)  # type: ignore[arg-type]
+    transport: Transport = registry.load(TRANSPORTS, kind, "transport").from_config(Config(), "dev-1", WILL, list)
     assert transport.inbound.empty()
     assert transport.cause is None or "not connected" in transport.cause
     transport.close(None, 0.1)
@@ -22,4 +24,4 @@ def test_every_transport_of_the_table_is_made_from_a_configuration(kind: str) ->
 
 def test_configuration_offers_just_the_transports_of_the_table() -> None:
     kinds = typing.get_args(Config.model_fields["transport"].annotation)
-    assert sorted(kinds) == sorted(transports.TRANSPORTS)
+    assert sorted(kinds) == sorted(TRANSPORTS)
