@@ -46,12 +46,13 @@ _MONTHS = (
     "dec december dez dezember decembre dic diciembre dicembre dezembro",
 )
 _MONTH_OF = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
+MONTH_NAMES = frozenset(_MONTH_OF)  # unaccented, in lower case
 _MONTH_NAMES = "|".join(sorted(_MONTH_OF, key=lambda name: (-len(name), name)))
 _SEPARATORS = r"[\s./,:;'_~-]"
 _PIECE_BEFORE = re.compile(rf"(?:^|[^\w])([\w?|]{{1,2}}|[\w?|]{{0,3}}[0-9][\w?|]{{0,3}}){_SEPARATORS}{{0,4}}$")
 _PIECE_BEHIND = re.compile(
     rf"(?!\s[0-2]?[0-9]:[0-5][0-9](?![0-9]))"  # a time of day; nor a lot with its L
-    rf"(?:{_SEPARATORS}{{0,4}}(?=[\w?|]{{0,4}}[0-9])[^\WL][\w?|]{{0,4}}(?!\w)"
+    rf"(?:{_SEPARATORS}{{0,4}}(?=[\w?|]{{0,4}}[0-9])(?!L)[\w?|]{{1,5}}(?!\w)"
     rf"|{_SEPARATORS}{{0,4}}[OIlZSBGozsbg|?]{{1,2}}(?!\w)|[./-]\s?[\w?|]{{1,2}}(?!\w))"
 )
 _BEFORE_A_DATE = frozenset("le el il do du de di am im of no by on to at en em in al zu".split())
@@ -193,6 +194,7 @@ def _with_leftovers(text: str, found: LabelDate) -> LabelDate:
     if found.day is None or not (year_last or (year_first and printed[-2].isdigit())):
         lost = lost or _PIECE_BEHIND.match(text, found.end) is not None
     lost = lost or (found.day is None and text[: found.start].endswith("/"))
+    lost = lost or (text[: found.start][-1:].isalpha() and re.match(r"[0-9](?![0-9])", printed) is not None)
     if lost or _unevenly_padded(printed):
         return replace(found, flags=(*found.flags, "incomplete"))
     return found

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
-from edge_agent.stages.label_text import skeleton
+from edge_agent.stages.dates import MONTH_NAMES
+from edge_agent.stages.label_text import skeleton, unaccented
 from edge_agent.stages.lexicon import LEXICON, NOT_KEYS, OTHER, WEAK_OTHER
 
 # Fields whose phrase introduces a checked value: it may stand anywhere in a line, for the value proves it.
@@ -134,7 +135,7 @@ def _words(text: str) -> tuple[list[int], list[int], list[str]]:
 
 
 def _capital_cuts(text: str, start: int, end: int) -> Iterable[int]:
-    if end - start > 4 and text[end : end + 1].isdigit() and _MONTH_BEHIND.search(text[start:end]):
+    if end - start > 4 and re.match(r"\s?[0-9]", text[end : end + 2]) and _MONTH_BEHIND.search(text[start:end]):
         yield end - 3  # EXPAUG2027
         return (yield end)
     for at in range(start + 1, end):
@@ -155,7 +156,7 @@ def _looked_up(text: str, window: tuple[int, int, str], table: _Table) -> KeyPhr
     seen = text[start:end]
     if name is None or not _mostly_letters(seen) or not _stands_free(text, end, chars):
         return _weak_other(text, window, table)
-    if not _begins(text, start, end, errors):
+    if not _begins(text, start, end, errors) or unaccented(seen) in MONTH_NAMES:
         return None
     if errors and (seen.casefold() in table.refused or not (len(chars) > 4 or seen.isalpha())):
         return None
@@ -181,7 +182,7 @@ def _fuzzy(text: str, windows: list[tuple[int, int, str]], table: _Table) -> lis
     for row, column in zip(*np.nonzero(distances <= table.limits), strict=True):
         start, end, _ = windows[row]
         phrase = table.long_phrases[column]
-        if text[start:end].casefold() in table.refused or not _begins(text, start, end, 1):
+        if text[start:end].casefold() in table.refused or not _begins(text, start, end, errors=1):
             continue
         key = KeyPhrase(table.exact[phrase], start, end, len(phrase), int(distances[row, column]))
         if (admitted := _admitted(text, key)) is not None:
@@ -197,7 +198,7 @@ def _ideograph_phrases(text: str, table: _Table) -> Iterable[KeyPhrase]:
 
 def _admitted(text: str, key: KeyPhrase) -> KeyPhrase | None:
     """A wordy field's short phrase counts only where a sentence starts: `contains` mid-sentence names nothing."""
-    if key.name in VALUE_FIELDS or key.chars >= ANYWHERE_CHARS:
+    if key.name in VALUE_FIELDS or key.weight >= ANYWHERE_CHARS:
         return key
     before = text[: key.start].rstrip()
     return key if not before or before[-1] in ".!;:|/•*)" else None
@@ -214,6 +215,8 @@ def _stands_free(text: str, end: int, chars: str) -> bool:
 def _begins(text: str, start: int, end: int, errors: int) -> bool:
     """Whether a phrase may begin here: at a word's beginning, at a capital after a small letter, or, when it is
     spelled right and has no digit, behind a number (`A123EXP08/26`): `B1O` inside a code is no bent `BNO`."""
+    if errors and text[end - 1].isdigit():
+        return False  # in EXPo1 FEB 2027 the day is no misread letter
     before = text[start - 1 : start] if start else ""
     if not before or not before.isalnum() or (before.islower() and text[start].isupper()) or ord(before) > 0x2E7F:
         return True

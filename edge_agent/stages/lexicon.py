@@ -139,8 +139,9 @@ LEXICON: dict[str, tuple[str, ...]] = {
         "net|net wt|net weight|nett|nett wt|nett weight|net contents|net content|net cont|net volume|net vol|net qty"
         "|net quantity|net mass|netwt|qty|quantity|qnty|contents|content|cont|weight|wt|gross weight|gross wt|gross"
         "|gr wt|drained weight|drained wt|dr wt|drained net weight|vol|volume|capacity|count|pack size|pack of|n w|nw"
-        "|g w|gw|nt wt|unit weight|total weight|fill weight|fill volume|pieces|pcs per box|tare weight|contains net"
-        "|mass|minimum net weight|average net weight|package contents|pack contents|pack quantity|pieces per pack",
+        "|g w|gw|nt wt|unit weight|total weight|fill weight|fill volume|pieces|pcs|pcs qty|pcs per box|tare weight"
+        "|contains net|mass|minimum net weight|average net weight|package contents|pack contents|pack quantity"
+        "|pieces per pack",
         "nettogewicht|netto|netto gewicht|netto inhalt|nettofüllmenge|nettoinhalt|füllmenge|nennfüllmenge|füllgewicht"
         "|inhalt|gewicht|abtropfgewicht|bruttogewicht|brutto|stückzahl|menge|volumen|packungsinhalt|einwaage"
         "|fischeinwaage|fleischeinwaage|rauminhalt|nettovolumen|anzahl|packungsgröße",
@@ -158,7 +159,7 @@ LEXICON: dict[str, tuple[str, ...]] = {
     ),
     "barcode_digits": (
         "gtin|gtin 8|gtin 12|gtin 13|gtin 14|gtin no|ean|ean 8|ean 13|ean code|ean no|ean nr|upc|upc a|upc code|upc no"
-        "|barcode|barcode no|bar code|bar code no|isbn|isbn 13|itf 14|sscc|case code|case gtin|jan|jan code|ean upc"
+        "|barcode|barcode no|bar code|bar code no|isbn|isbn 13|itf 14|sscc|case code|case gtin|jan code|ean upc"
         "|product barcode|scan code",
         "strichcode|ean nummer|barcode nummer|code barres|code à barres|code ean|gencod|código de barras|cod barras"
         "|cod de barras|código ean|codice a barre|codice ean|streepjescode|barcodenummer|kod kreskowy|штрихкод",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import random
 import time
-from datetime import datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -274,3 +274,36 @@ def test_any_text_is_taken_and_its_fields_are_strict_json(with_encoder: FieldExt
 def test_same_lines_give_the_same_fields(with_encoder: FieldExtractor) -> None:
     lines = column("Crispy Oat Milk", "BEST BEFORE 06.04.2027", "Shake well", "LOT: G27C3773")
     assert with_encoder.extract(lines) == with_encoder.extract(lines)
+
+
+MONTH_NAMES = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC January März août settembre dic. Okt julio mrt".split()
+
+
+@pytest.mark.parametrize("name", MONTH_NAMES)
+@pytest.mark.parametrize("key", ["EXP ", "EXP", "BEST BEFORE ", "BB "])
+def test_no_month_name_is_taken_for_a_key(key: str, name: str) -> None:
+    (found,) = extract(f"{key}05 {name} 2027")
+    assert (found.name, found.value[:5], found.value[7:]) == ("expiry_date", "2027-", "-05")
+
+
+# What OCR makes of a character, a digit for another digit excepted: that no rule can see.
+BENT = {"0": "OQDo", "1": "lI|", "2": "Zz", "4": "A", "5": "S", "6": "Gb", "7": "T", "8": "B", "9": "g", "/": "l|1",
+        "-": "~_", ".": ",:", "E": "F", "X": "K", "P": "F", "O": "0", "T": "F", "B": "8", " ": ("", "  ")}  # fmt: skip
+KEYS = ("EXP ", "EXP", "EXP: ", "BEST BEFORE ", "USE BY ", "BBE ", "MHD ", "À CONSOMMER AVANT LE ")
+FORMS = ("%d/%m/%Y", "%d.%m.%y", "%Y-%m-%d", "%d %b %Y", "%d%b%y", "%b %d, %Y", "%m/%Y", "%b %Y", "%d %B %Y")
+
+
+def test_bent_label_lines_never_give_another_expiry_in_silence() -> None:
+    rng = random.Random(11)
+    right = 0
+    for _ in range(2500):
+        day, form = date(2024, 1, 1) + timedelta(rng.randrange(2500)), rng.choice(FORMS)
+        text = rng.choice(KEYS) + day.strftime(form).upper()
+        at = rng.randrange(len(text))
+        bent = text[:at] + rng.choice(BENT.get(text[at], text[at])) + text[at + 1 :]
+        bent = rng.choice(["", "LOT 4711 "]) + bent + rng.choice(["", " 14:32", " L2345B", " MFG 03.2025"])
+        for found in extract(bent):
+            if found.name == "expiry_date" and not set(found.flags) - {"month_precision"}:
+                assert found.value[: 10 if "%d" in form else 7] == day.isoformat()[: 10 if "%d" in form else 7], bent
+                right += 1
+    assert right > 1000
