@@ -102,7 +102,8 @@ def test_shipped_file_names_the_unit_of_each_number() -> None:
         key, _, rest = line.strip("# ").partition(":")
         unit = units.get(key.rpartition("_")[2])
         if unit and re.fullmatch(r"[a-z_]+", key):
-            assert f"# {unit}" in rest, f"{key} lacks its unit: {line}"
+            about = rest.partition("#")[2]
+            assert re.search(rf"(?<!\w){unit}(?!\w)", about), f"{key} lacks its unit, {unit}: {line}"
 
 
 def test_every_key_of_every_model_is_described() -> None:
