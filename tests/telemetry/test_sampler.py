@@ -89,7 +89,7 @@ def test_sections_are_asked_at_each_sample_and_stay_strict() -> None:
     sampler = make([], fps=vitals.fps, outbox=outbox)
     assert [strict(sampler.sample())["outbox"]["depth"] for _ in range(2)] == [1, 2]
     body = strict(sampler.sample())
-    assert body["fps"] == {"cam": {"offered": None, "processed": None, "dropped": None}}
+    assert body["fps"] == {"cam": {"offered": None, "processed": None, "dropped": None, "failed": None}}
     assert body["outbox"]["oldest_age_s"] is None
 
 

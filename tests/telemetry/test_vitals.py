@@ -38,7 +38,7 @@ def run(vitals: Vitals, clock: Clock, seconds: float, fps: int) -> None:
 
 def test_first_rate_is_null_and_not_infinite(vitals: Vitals, clock: Clock) -> None:
     vitals.count("cam", "offered", 5)
-    assert vitals.fps() == {"cam": {"offered": None, "processed": None, "dropped": None}}
+    assert vitals.fps() == {"cam": {"offered": None, "processed": None, "dropped": None, "failed": None}}
     clock.now += 0.9
     assert vitals.fps()["cam"]["offered"] is None
 
@@ -71,8 +71,8 @@ def test_processed_and_dropped_are_counted_apart(vitals: Vitals, clock: Clock) -
         vitals.count("cam", "offered", 4)
         vitals.count("cam", "processed")
         vitals.count("cam", "dropped", 3)
-    assert vitals.fps()["cam"] == {"offered": 40.0, "processed": 10.0, "dropped": 30.0}
-    assert vitals.frames()["cam"] == {"offered": 161, "processed": 40, "dropped": 120}
+    assert vitals.fps()["cam"] == {"offered": 40.0, "processed": 10.0, "dropped": 30.0, "failed": 0.0}
+    assert vitals.frames()["cam"] == {"offered": 161, "processed": 40, "dropped": 120, "failed": 0}
 
 
 def test_memory_is_bounded_by_the_window_and_not_by_the_rate(vitals: Vitals, clock: Clock) -> None:
