@@ -141,7 +141,7 @@ class _Sheet:
         """Writes `text` with its capitals' top-left at (x, y); `fit` > 0 is the width that it must not pass."""
         while fit and size > 14 and _font(round(size * self.scale)).getlength(text) > fit * self.scale:
             size -= 1
-        font, stroke = _font(round(size * self.scale)), bold * self.scale
+        font, stroke = _font(round(size * self.scale)), round(bold * self.scale)
         rise = font.getbbox("H", anchor="ls")[1]
         origin = (x * self.scale, y * self.scale - rise)
         self.draw.text(origin, text, colour, font, "ls", stroke_width=stroke, stroke_fill=colour)

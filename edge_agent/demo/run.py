@@ -29,7 +29,7 @@ from edge_agent.demo.subscriber import Arrival, Subscriber
 from edge_agent.demo.table import FpsMeter, ReadingTable, open_table, safe
 from edge_agent.demo.video import SampleVideo, sample_video
 from edge_agent.errors import EXIT_OK, EXIT_SOFTWARE
-from edge_agent.sources import STORED_KINDS
+from edge_agent.settings.sources import STORED_KINDS
 
 CAMERA = "line1"
 DEVICE = "demo"
