@@ -32,12 +32,12 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
-from edge_agent.environment import overrides, variable_of
 from edge_agent.errors import ConfigError
-from edge_agent.keys import filled, flat, leaves, merge_patched, merged, tree_of, value_at
-from edge_agent.problems import KeyPath, Problem, dotted
 from edge_agent.secrets import MASK, masked, read_password_file
-from edge_agent.sources import (
+from edge_agent.settings.environment import overrides, variable_of
+from edge_agent.settings.keys import filled, flat, leaves, merge_patched, merged, tree_of, value_at
+from edge_agent.settings.problems import KeyPath, Problem, dotted
+from edge_agent.settings.sources import (
     STORED_KINDS,
     has_password,
     is_address,
@@ -45,8 +45,8 @@ from edge_agent.sources import (
     source_caution,
     source_problem,
 )
-from edge_agent.strict_yaml import Document, parse_document
-from edge_agent.validation import KEYS_DISAGREE, NAME_PATTERN, Origin, validated
+from edge_agent.settings.strict_yaml import Document, parse_document
+from edge_agent.settings.validation import KEYS_DISAGREE, NAME_PATTERN, Origin, validated
 
 MAX_FILE_BYTES = 262_144
 MACHINE_ID_FILE = Path("/etc/machine-id")

@@ -15,7 +15,7 @@ from typing import TextIO
 
 from edge_agent.config import Config, LogConfig
 from edge_agent.records import rfc3339
-from edge_agent.secrets import Secrets, url_secrets
+from edge_agent.secrets import Secrets, read_password_file, url_secrets
 
 # syslog(3) priorities of the levels
 PRIORITIES = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
@@ -68,5 +68,9 @@ def start_logging(
 
 
 def secrets_of(config: Config) -> Secrets:
-    """Every secret that stands in the configuration itself; those in files are registered by whoever reads them."""
-    return Secrets(secret for camera in config.cameras.values() for secret in url_secrets(camera.source))
+    """Every secret that the configuration holds or names a file for; ConfigError for a file that cannot be used."""
+    secrets = Secrets(secret for camera in config.cameras.values() for secret in url_secrets(camera.source))
+    secrets.register(config.mqtt.read_password() or "")
+    files = (camera.password_file for camera in config.cameras.values() if camera.enabled)
+    secrets.register(*(read_password_file(path) for path in files if path is not None))
+    return secrets

@@ -26,9 +26,9 @@ from edge_agent.config import (
     without_file,
 )
 from edge_agent.errors import ConfigError
-from edge_agent.keys import entry_of, kinds_of, leaves, section_of, value_at
-from edge_agent.problems import dotted
-from edge_agent.strict_yaml import dump, parse, parse_document
+from edge_agent.settings.keys import entry_of, kinds_of, leaves, section_of, value_at
+from edge_agent.settings.problems import dotted
+from edge_agent.settings.strict_yaml import dump, parse, parse_document
 from tests.conftest import ROOT
 
 SHIPPED = ROOT / "config.yaml"

@@ -6,11 +6,12 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from edge_agent.config import LogConfig
-from edge_agent.journal import start_logging
+from edge_agent.config import CameraConfig, Config, LogConfig, MqttConfig
+from edge_agent.journal import secrets_of, start_logging
 from edge_agent.secrets import Secrets
 
 
@@ -55,3 +56,19 @@ def test_json_is_one_object_a_line() -> None:
     assert [event["level"] for event in events] == ["debug", "warning", "error"]
     assert "broken by ***" in events[2]["trace"]
     assert "S3cret" not in text
+
+
+def test_passwords_in_sources_and_files_never_reach_the_log(tmp_path: Path) -> None:
+    (tmp_path / "mqtt").write_text("br0ker\n", encoding="utf-8")
+    (tmp_path / "camera").write_text("c%m\n", encoding="utf-8")
+    for file in tmp_path.iterdir():
+        file.chmod(0o600)
+    config = Config(
+        mqtt=MqttConfig(username="agent", password_file=tmp_path / "mqtt"),
+        cameras={
+            "a": CameraConfig(kind="rtsp", source="rtsp://admin:S3cret%21pw@host/live"),
+            "b": CameraConfig(kind="rtsp", source="rtsp://admin@host/live", password_file=tmp_path / "camera"),
+        },
+    )
+    said = secrets_of(config).scrub("br0ker S3cret!pw S3cret%21pw c%m c%25m")
+    assert said == "*** *** *** *** ***"

@@ -16,7 +16,7 @@ from edge_agent.cameras.path_identity import PathIdentity
 from edge_agent.cameras.pixels import to_bgr
 from edge_agent.config import CameraConfig
 from edge_agent.errors import CameraError
-from edge_agent.sources import is_address
+from edge_agent.settings.sources import is_address
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from edge_agent.config import Config, cautions, load, shown
 from edge_agent.errors import EXIT_OK
-from edge_agent.problems import dotted
-from edge_agent.strict_yaml import dump
+from edge_agent.settings.problems import dotted
+from edge_agent.settings.strict_yaml import dump
 
 DEFAULT_FILE = Path("config.yaml")
 

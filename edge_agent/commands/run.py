@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import threading
 from pathlib import Path
 from typing import Any
+
+log = logging.getLogger(__name__)
 
 DEFAULT_CONFIG = Path("config.yaml")
 
@@ -31,10 +34,13 @@ def run(args: argparse.Namespace) -> int:
     from edge_agent.journal import secrets_of, start_logging
     from edge_agent.models.spec import find_models_dir
     from edge_agent.service import stop_on_signals
+    from edge_agent.settings.problems import dotted
 
     stop = threading.Event()
     with stop_on_signals(stop):
         config = configuration.load(args.config)
         start_logging(config.log, secrets_of(config))
+        for caution in configuration.cautions(config):
+            log.warning("%s: %s", dotted(caution.path), caution.text)
         run_agent(config, find_models_dir(args.models_dir or config.models_dir), stop, until_end=args.until_end)
     return 0

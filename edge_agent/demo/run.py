@@ -20,7 +20,6 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
-from edge_agent import strict_yaml
 from edge_agent.demo.broker import Broker, open_broker
 from edge_agent.demo.child import Child, started
 from edge_agent.demo.scorecard import Scorecard
@@ -29,6 +28,7 @@ from edge_agent.demo.subscriber import Arrival, Subscriber
 from edge_agent.demo.table import FpsMeter, ReadingTable, open_table, safe
 from edge_agent.demo.video import SampleVideo, sample_video
 from edge_agent.errors import EXIT_OK, EXIT_SOFTWARE
+from edge_agent.settings import strict_yaml
 from edge_agent.settings.sources import STORED_KINDS
 
 CAMERA = "line1"

@@ -17,7 +17,6 @@ from typing import Any
 
 import onnx
 
-from edge_agent import strict_yaml
 from edge_agent.errors import ModelError
 from edge_agent.models import charset, check, surgery
 from edge_agent.models.bert import MAX_ONNX_BYTES
@@ -25,6 +24,7 @@ from edge_agent.models.build import load_onnx
 from edge_agent.models.fetch import fetch_one
 from edge_agent.models.spec import NAME_PATTERN, SPEC_FILE, ModelSpec, Task, parse_spec
 from edge_agent.models.wheels import Say, SourceFiles
+from edge_agent.settings import strict_yaml
 
 ImageShape = list[int | None]
 IMAGE_INPUT = "image"

@@ -19,8 +19,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from edge_agent import strict_yaml
 from edge_agent.errors import ConfigError, ModelError
+from edge_agent.settings import strict_yaml
 
 SPEC_FILE = "model.yaml"
 MANIFEST_FILE = "manifest.json"

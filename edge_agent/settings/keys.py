@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from edge_agent.problems import KeyPath
+from edge_agent.settings.problems import KeyPath
 
 _UNITS = frozenset({"s", "px", "bytes", "fps"})
 

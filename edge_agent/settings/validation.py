@@ -13,8 +13,8 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 
 from edge_agent.errors import ConfigError
-from edge_agent.keys import leaves, model_at, near_keys
-from edge_agent.problems import KeyPath, Problem, dotted, kind_of, listed, shown
+from edge_agent.settings.keys import leaves, model_at, near_keys
+from edge_agent.settings.problems import KeyPath, Problem, dotted, kind_of, listed, shown
 
 NAME_PATTERN = r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$"
 KEYS_DISAGREE = "keys_disagree"  # a pydantic error whose context `problems` lists (key, why) of one section

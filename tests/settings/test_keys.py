@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from edge_agent.config import CameraConfig, Config, MqttConfig
-from edge_agent.keys import filled, kinds_of, leaves, merge_patched, merged, model_at, near_keys, value_at
+from edge_agent.settings.keys import filled, kinds_of, leaves, merge_patched, merged, model_at, near_keys, value_at
 
 
 def test_kinds_are_types_without_constraints() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from edge_agent.config import Config
-from edge_agent.environment import overrides, variable_of
+from edge_agent.settings.environment import overrides, variable_of
 
 CAMERAS: dict[str, Any] = {"cameras": {"line1": {"kind": "rtsp"}, "Line-2.a": {"kind": "csi"}}}
 

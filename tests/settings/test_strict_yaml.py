@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from edge_agent.errors import ConfigError
-from edge_agent.strict_yaml import dump, parse, parse_document, parse_json
+from edge_agent.settings.strict_yaml import dump, parse, parse_document, parse_json
 
 
 def refusal(raw: bytes, **caps: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edge_agent.problems import Problem, dotted, listed, shown, shown_key
+from edge_agent.settings.problems import Problem, dotted, listed, shown, shown_key
 
 
 def test_problems_are_listed_by_line_with_origin_and_key() -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from edge_agent.keys import Leaf, entry_of, leaves, section_of
-from edge_agent.problems import KeyPath, Problem, dotted, shown
+from edge_agent.settings.keys import Leaf, entry_of, leaves, section_of
+from edge_agent.settings.problems import KeyPath, Problem, dotted, shown
 
 PREFIX = "EDGE_AGENT_"
 

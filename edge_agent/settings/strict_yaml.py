@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from edge_agent.errors import ConfigError
-from edge_agent.problems import KeyPath, Problem, kind_of, listed, shown, shown_key
+from edge_agent.settings.problems import KeyPath, Problem, kind_of, listed, shown, shown_key
 
 MAX_BYTES = 65_536
 MAX_ALIASES = 32

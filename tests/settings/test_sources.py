@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edge_agent.sources import has_password, login_problem, source_caution, source_problem
+from edge_agent.settings.sources import has_password, login_problem, source_caution, source_problem
 
 
 @pytest.mark.parametrize(
