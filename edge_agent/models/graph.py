@@ -86,6 +86,25 @@ class Graph:
         for node in nodes:
             self._link(node)
 
+    def insert_behind(self, place: NodeProto, node: NodeProto) -> None:
+        """Puts a node that reads the output of `place` between it and all who read it so far."""
+        old, new = place.output[0], node.output[0]
+        for reader in list(self.readers[old]):
+            for position, name in enumerate(reader.input):
+                if name == old:
+                    self.set_input(reader, position, new)
+        self.nodes.insert(self._position(place) + 1, node)
+        self._link(node)
+        if old in self.outputs:  # the graph goes on giving out the name it promised
+            inner = self.new_name(old)
+            self.rename_output(place, inner)
+            self.set_input(node, list(node.input).index(old), inner)
+            self.rename_output(node, old)
+            for reader in list(self.readers[new]):
+                for position, name in enumerate(reader.input):
+                    if name == new:
+                        self.set_input(reader, position, old)
+
     def set_input(self, node: NodeProto, position: int, name: str) -> None:
         """Lets the node read another tensor at an input."""
         self.readers[node.input[position]].remove(node)

@@ -17,6 +17,7 @@ Left as they are on purpose: a decomposed GELU (both onnxruntime and TensorRT kn
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +44,7 @@ def rewrite(model: onnx.ModelProto) -> onnx.ModelProto:
     """A model with the same inputs, outputs and values (up to rounding) in fewer steps; `model` is not changed."""
     graph = Graph(model)
     zero_negligible_weights(graph)
-    for rules in (TIDY, FUSE):
+    for rules in (TIDY, FUSE, ARRANGE):
         while sum(apply(rule, graph) for rule in rules):
             graph.remove_unread()
     return graph.to_model()
@@ -437,57 +438,188 @@ def is_pointwise(graph: Graph, node: NodeProto) -> bool:
 
 
 def cut_dead_channels(graph: Graph, node: NodeProto) -> bool:
-    """Channels that every reader multiplies by zero are not computed.
-
-    From a convolution through pointwise operators to the convolutions that read them; what is left is a multiple of
-    CHANNEL_MULTIPLE.
-    """
-    if node.op_type != "Conv" or groups_of(node) != 1 or not has_constant_weights(graph, node):
+    """Channels that every reader multiplies by zero are not computed; those left are a multiple of CHANNEL_MULTIPLE."""
+    channels = Channels.made_by(graph, node)
+    if channels is None:
         return False
-    readers = convolutions_behind(graph, node.output[0])
-    if not readers:
+    alive = np.zeros(channels.count, bool)
+    for conv in channels.convolutions:
+        weight = weight_of(graph, conv)
+        alive |= np.abs(weight).max(axis=(0, *range(2, weight.ndim))) > 0
+    keep = round_up(int(alive.sum()))
+    if not 0 < keep < channels.count:
         return False
-    alive = np.zeros(output_channels(graph, node), bool)
-    for conv in readers:
-        alive |= np.abs(weight_of(graph, conv)).max(axis=(0, *range(2, weight_of(graph, conv).ndim))) > 0
-    keep = -(-int(alive.sum()) // CHANNEL_MULTIPLE) * CHANNEL_MULTIPLE
-    if not 0 < keep < alive.size:
-        return False
-    kept = np.sort(np.argsort(~alive, kind="stable")[:keep])
-    set_weight(graph, node, weight_of(graph, node)[kept])
-    if len(node.input) > 2:
-        set_bias(graph, node, graph.constants[node.input[2]][kept])
-    for conv in readers:
-        set_weight(graph, conv, weight_of(graph, conv)[:, kept])
+    channels.select(np.sort(np.argsort(~alive, kind="stable")[:keep]))
     return True
 
 
-def convolutions_behind(graph: Graph, name: str) -> list[NodeProto]:
-    """The plain convolutions that read the tensor directly or through pointwise operators; [] where others do too."""
-    region, todo, convs = {name}, [name], []
-    met: list[NodeProto] = []
-    while todo:
-        tensor = todo.pop()
-        if tensor in graph.outputs or not graph.readers[tensor]:
-            return []
-        for reader in graph.readers[tensor]:
-            if reader.op_type == "Conv":
-                if groups_of(reader) != 1 or reader.input[0] != tensor or not has_constant_weights(graph, reader):
-                    return []
-                convs.append(reader)
-            elif reader.op_type in POINTWISE_UNARY | POINTWISE_BINARY:
-                met.append(reader)
-                if reader.output[0] not in region:
-                    region.add(reader.output[0])
-                    todo.append(reader.output[0])
-            else:
-                return []
-    for reader in met:
-        for source in reader.input:
-            value = graph.constant(source)
-            if source and source not in region and (value is None or value.size != 1):
-                return []
-    return convs
+def pad_few_channels(graph: Graph, node: NodeProto) -> bool:
+    """Fewer channels of a picture than CHANNEL_MULTIPLE are filled up with zeros: a blocked convolution reads no fewer,
+    onnxruntime would unblock them and take a slower kernel."""
+    channels = Channels.made_by(graph, node)
+    if channels is None or channels.count >= CHANNEL_MULTIPLE or graph.dims.get(node.output[0], (1, 1))[2:] == (1, 1):
+        return False
+    channels.fill_up(CHANNEL_MULTIPLE)
+    return True
+
+
+def round_up(count: int) -> int:
+    return -(-count // CHANNEL_MULTIPLE) * CHANNEL_MULTIPLE
+
+
+@dataclass(frozen=True)
+class Channels:
+    """The output channels of a plain convolution that only plain convolutions read, directly or through pointwise
+    operators; so they can be renumbered, dropped or added to."""
+
+    graph: Graph
+    source: NodeProto
+    convolutions: tuple[NodeProto, ...]
+    tensors: frozenset[str]
+
+    @classmethod
+    def made_by(cls, graph: Graph, node: NodeProto) -> Channels | None:
+        """The channels that the node makes, when it is such a convolution."""
+        if node.op_type != "Conv" or groups_of(node) != 1 or not has_constant_weights(graph, node):
+            return None
+        tensors, todo, between, convs = {node.output[0]}, [node.output[0]], [], []
+        while todo:
+            tensor = todo.pop()
+            if tensor in graph.outputs or not graph.readers[tensor]:
+                return None
+            for reader in graph.readers[tensor]:
+                if reader.op_type == "Conv" and groups_of(reader) == 1 and reader.input[0] == tensor:
+                    if not has_constant_weights(graph, reader):
+                        return None
+                    convs.append(reader)
+                elif reader.op_type in POINTWISE_UNARY | POINTWISE_BINARY:
+                    between.append(reader)
+                    if reader.output[0] not in tensors:
+                        tensors.add(reader.output[0])
+                        todo.append(reader.output[0])
+                else:
+                    return None
+        others = {name for reader in between for name in reader.input if name and name not in tensors}
+        if not all(name in graph.constants and graph.constants[name].size == 1 for name in others):
+            return None
+        return cls(graph, node, tuple(convs), frozenset(tensors))
+
+    @property
+    def count(self) -> int:
+        return output_channels(self.graph, self.source)
+
+    def select(self, kept: npt.NDArray[np.intp]) -> None:
+        """Keeps these channels, in this order."""
+        self._change(lambda value, axis: np.take(value, kept, axis))
+
+    def fill_up(self, count: int) -> None:
+        """Adds channels that are zero and weigh nothing."""
+        missing = count - self.count
+        self._change(lambda value, axis: np.pad(value, [(0, missing * (n == axis)) for n in range(value.ndim)]))
+
+    def _change(self, change: Callable[[Array, int], Array]) -> None:
+        graph, source = self.graph, self.source
+        set_weight(graph, source, change(weight_of(graph, source), 0))
+        if len(source.input) > 2:
+            set_bias(graph, source, change(graph.constants[source.input[2]], 0))
+        for conv in self.convolutions:
+            set_weight(graph, conv, change(weight_of(graph, conv), 1))
+        for name in self.tensors & graph.dims.keys():
+            first, _, *rest = graph.dims[name]
+            graph.dims[name] = (first, self.count, *rest)
+
+
+def split_concatenation(graph: Graph, node: NodeProto) -> bool:
+    """A convolution of concatenated pictures becomes the sum of a convolution of each.
+
+    Only where a part is no multiple of CHANNEL_MULTIPLE: such parts cannot be put together as blocks, so onnxruntime
+    would unblock, copy and block them again; the sum costs nothing there, the second convolution adds into the first.
+    """
+    concat = graph.made_by(node.input[0], "Concat") if node.op_type == "Conv" and groups_of(node) == 1 else None
+    if concat is None or attributes(concat)["axis"] != 1 or not graph.feeds_only(concat.output[0]):
+        return False
+    counts = [graph.dims.get(name, (None, None))[1] for name in concat.input]
+    known = [count for count in counts if count is not None]
+    if len(known) != len(counts) or len(counts) != 2 or not has_constant_weights(graph, node):
+        return False
+    if all(count % CHANNEL_MULTIPLE == 0 for count in known):
+        return False
+    weights = np.split(weight_of(graph, node), np.cumsum(known)[:-1], axis=1)
+    first = NodeProto()
+    first.CopyFrom(node)
+    first.name = ""
+    del first.input[2:]
+    first.input[0], first.input[1] = concat.input[0], graph.add_constant(weights[0], node.input[1])
+    first.output[0] = graph.new_name(node.output[0])
+    graph.insert_before(node, first)
+    graph.set_input(node, 0, concat.input[1])
+    set_weight(graph, node, weights[1])
+    total = helper.make_node("Add", [first.output[0], node.output[0]], [graph.new_name(node.output[0])])
+    graph.insert_behind(node, total)
+    return True
+
+
+def unroll_transposed_pair(graph: Graph, node: NodeProto) -> bool:
+    """Two transposed convolutions whose windows do not overlap, with pointwise operators between, become two 1x1
+    convolutions and one DepthToSpace.
+
+    The head of a differentiable binarization network (two of 2x2 with stride 2): each pixel grows into s x s pixels
+    by itself, so the pixels are computed as channels and put in their places at the end.
+    """
+    outer_grown = growth(graph, node)
+    if outer_grown is None:
+        return False
+    chain, inner = pointwise_chain(graph, node.input[0])
+    inner_grown = growth(graph, inner) if inner is not None else None
+    if inner is None or inner_grown is None or not all(graph.feeds_only(n.output[0]) for n in (inner, *chain)):
+        return False
+    if output_channels(graph, node) != 1:
+        return False
+    s, t = inner_grown, outer_grown
+    first, second = (weight_of(graph, conv).astype(np.float64) for conv in (inner, node))
+    channels = first.shape[1]
+    # channel (a, b, c) of the first convolution is what the pixel (a, b) of the s x s window has in channel c
+    grown = first.transpose(2, 3, 1, 0).reshape(s * s * channels, -1)
+    # pixel (a * t + p, b * t + q) of the st x st window: channel of that number in row-major order (DepthToSpace)
+    placed = np.zeros((s, t, s, t, s, s, channels))
+    for a, b in np.ndindex(s, s):
+        placed[a, :, b, :, a, b] = second[:, 0].transpose(1, 2, 0)
+    side = s * t
+    unrolled(graph, inner, grown, s * s)
+    unrolled(graph, node, placed.reshape(side * side, -1), side * side)
+    name = graph.new_name(node.output[0])
+    graph.insert_behind(node, helper.make_node("DepthToSpace", [node.output[0]], [name], blocksize=side, mode="DCR"))
+    return True
+
+
+def growth(graph: Graph, node: NodeProto) -> int | None:
+    """s of a plain transposed convolution whose kernel and stride are both s x s, without any padding."""
+    if node.op_type != "ConvTranspose" or groups_of(node) != 1 or not has_constant_weights(graph, node):
+        return None
+    settings = attributes(node)
+    sides = {*weight_of(graph, node).shape[2:], *settings.get("strides", (1,))}
+    plain = not any(settings.get("output_padding", ())) and "output_shape" not in settings and pads_nothing(node)
+    plain = plain and all(step == 1 for step in settings.get("dilations", ()))
+    return int(sides.pop()) if plain and len(sides) == 1 and weight_of(graph, node).ndim == 4 else None
+
+
+def pointwise_chain(graph: Graph, name: str) -> tuple[list[NodeProto], NodeProto | None]:
+    """The unary operators that the tensor comes through, and the node that they start from."""
+    chain: list[NodeProto] = []
+    node = graph.producer.get(name)
+    while node is not None and node.op_type in POINTWISE_UNARY:
+        chain.append(node)
+        node = graph.producer.get(node.input[0])
+    return chain, node
+
+
+def unrolled(graph: Graph, conv: NodeProto, weight: npt.NDArray[np.float64], copies: int) -> None:
+    """Makes of a transposed convolution a 1x1 convolution with this weight (C_out, C_in), its bias repeated."""
+    set_weight(graph, conv, weight[:, :, None, None])
+    if len(conv.input) > 2:
+        set_bias(graph, conv, np.tile(graph.constants[conv.input[2]], copies))
+    conv.op_type = "Conv"
+    del conv.attribute[:]
 
 
 # ------------------------------------------------------------------------------------------------- small questions
@@ -549,5 +681,7 @@ FUSE: tuple[Rule, ...] = (
     fuse_gated_residual,
     fuse_affine,
     merge_pointwise,
+    unroll_transposed_pair,
     cut_dead_channels,
 )
+ARRANGE: tuple[Rule, ...] = (pad_few_channels, split_concatenation)

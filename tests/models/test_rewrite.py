@@ -321,3 +321,75 @@ def test_input_given_out_unchanged_keeps_its_identity() -> None:
 def test_tensor_given_out_twice_keeps_both_names() -> None:
     nodes = [node("Relu", ["x"], ["y"]), node("Identity", ["y"], ["z"])]
     assert rewritten(made(nodes, {}, outputs=("y", "z"))) == {"Relu": 1, "Identity": 1}
+
+
+def test_few_channels_of_a_picture_are_filled_up_to_a_block() -> None:
+    nodes = [
+        node("Conv", ["x", "v", "c"], ["m"], pads=[1, 1, 1, 1]),
+        *gelu("m", "g"),
+        node("Conv", ["g", "w"], ["y"], pads=[1, 1, 0, 0]),
+        node("Conv", ["g", "u"], ["z"]),
+    ]
+    weights = {"v": floats(12, 4, 3, 3), "c": floats(12), "w": floats(24, 12, 2, 2), "u": floats(9, 12, 1, 1)}
+    model = made(nodes, {**GELU, **weights}, outputs=("y", "z"))
+    rewritten(model)
+    shapes = {tuple(tensor.dims) for tensor in rewrite(model).graph.initializer}
+    assert {(16, 4, 3, 3), (16,), (24, 16, 2, 2), (9, 16, 1, 1)} <= shapes
+
+
+def test_few_channels_of_a_gate_stay_few() -> None:
+    nodes = [
+        node("GlobalAveragePool", ["x"], ["p"]),
+        node("Conv", ["p", "v"], ["m"]),
+        node("Relu", ["m"], ["r"]),
+        node("Conv", ["r", "w"], ["y"]),
+    ]
+    model = made(nodes, {"v": floats(3, 4, 1, 1), "w": floats(24, 3, 1, 1)})
+    rewritten(model)
+    assert (3, 4, 1, 1) in {tuple(tensor.dims) for tensor in rewrite(model).graph.initializer}
+
+
+def concatenated(left: int, right: int) -> onnx.ModelProto:
+    nodes = [
+        node("Conv", ["x", "u"], ["l"], pads=[1, 1, 1, 1]),
+        node("Conv", ["x", "v"], ["r"]),
+        node("Concat", ["l", "r"], ["m"], axis=1),
+        node("Conv", ["m", "w", "b"], ["o"], strides=[2, 2], pads=[1, 1, 1, 1]),
+        node("Relu", ["o"], ["y"]),
+    ]
+    weights = {"u": floats(left, 4, 3, 3), "v": floats(right, 4, 1, 1), "w": floats(6, left + right, 3, 3)}
+    return made(nodes, {**weights, "b": floats(6)})
+
+
+def test_convolution_of_parts_that_are_no_blocks_becomes_a_sum() -> None:
+    assert rewritten(concatenated(24, 20)) == {"Conv": 4, "Add": 1, "Relu": 1}
+
+
+def test_convolution_of_parts_that_are_blocks_stays_whole() -> None:
+    assert rewritten(concatenated(16, 32)) == {"Conv": 3, "Concat": 1, "Relu": 1}
+
+
+@pytest.mark.parametrize(("inner", "outer"), [(2, 2), (2, 3), (3, 2)])
+def test_head_of_two_transposed_convolutions_becomes_pointwise_and_one_depth_to_space(inner: int, outer: int) -> None:
+    nodes = [
+        node("ConvTranspose", ["x", "v", "c"], ["m"], strides=[inner, inner]),
+        node("Relu", ["m"], ["r"]),
+        node("ConvTranspose", ["r", "w", "b"], ["o"], strides=[outer, outer], pads=[0, 0, 0, 0]),
+        node("Sigmoid", ["o"], ["y"]),
+    ]
+    weights = {"v": floats(4, 5, inner, inner), "c": floats(5), "w": floats(5, 1, outer, outer), "b": floats(1)}
+    after = rewritten(made(nodes, weights))
+    assert after == {"Conv": 2, "Relu": 1, "DepthToSpace": 1, "Sigmoid": 1}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"strides": [1, 1]}, {"strides": [2, 2], "pads": [1, 1, 1, 1]}, {"strides": [2, 2], "output_padding": [1, 1]}],
+    ids=str,
+)
+def test_transposed_convolutions_whose_windows_overlap_or_are_cut_stay(settings: dict[str, list[int]]) -> None:
+    nodes = [
+        node("ConvTranspose", ["x", "v"], ["m"], strides=[2, 2]),
+        node("ConvTranspose", ["m", "w"], ["y"], **settings),
+    ]
+    assert rewritten(made(nodes, {"v": floats(4, 5, 2, 2), "w": floats(5, 1, 2, 2)})) == {"ConvTranspose": 2}
