@@ -22,7 +22,7 @@ def reading(lines: tuple[TextLine, ...], fields: tuple[Field, ...] = (), reason:
 
 
 LINES = (line("LOT A7K2093", 200, 100, 400, 130), line("EXP 2027-08-31", 200, 150, 420, 180))
-FIELDS = (Field("lot", "A7K2093", "A7K2093", 0.97, (0,)), Field("expiry", "2027-08-31", "2027-08-31", 0.9, (1,)))
+FIELDS = (Field("lot", "A7K2093", "A7K2093", 0.97, (0,)), Field("expiry_date", "2027-08-31", "2027-08-31", 0.9, (1,)))
 PAPER = np.full((480, 640, 3), 255, np.uint8)
 
 

@@ -172,7 +172,7 @@ def test_contract_shows_the_messages_that_are_sent() -> None:
         1280,
         720,
         lines=(TextLine("EXP 2027-08-12", 0.9873, box),),
-        fields=(Field("expiry", "2027-08-12", "2027-08-12", 0.9873, (0,)),),
+        fields=(Field("expiry_date", "2027-08-12", "2027-08-12", 0.9873, (0,)),),
         timings_ms={"detect": 21.4, "recognise": 12.9},
         engines={"detect": "a", "recognise": "b"},
         backend="onnxruntime",
