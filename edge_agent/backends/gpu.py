@@ -6,18 +6,28 @@ TensorRT's own runtime uses; `pycuda.autoinit` would make a second one and leave
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
+from weakref import WeakSet
 
 from edge_agent.backends.cuda_graph import CaptureFailed, GraphDriver
 from edge_agent.backends.plan import Environment, l4t_release
 from edge_agent.backends.pool import Pool
 from edge_agent.errors import ConfigError, EngineError
 
+logger = logging.getLogger(__name__)
+
 STREAM_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: no implicit waits on the legacy default stream
+
+
+class Closable(Protocol):
+    """What is closed before the GPU is."""
+
+    def close(self) -> None: ...
 
 
 class Gpu:
@@ -59,6 +69,7 @@ class Gpu:
             drv.Context.pop()
             raise ConfigError(f"CUDA gives no memory: {exc}; end other programs that use the GPU") from exc
         self.scratch = Scratch(self)
+        self.engines: WeakSet[Closable] = WeakSet()
         self.closed = False
 
     def environment(self, tensorrt_version: str) -> Environment:
@@ -106,15 +117,22 @@ class Gpu:
             raise EngineError(f"{what}: CUDA failed: {exc}; this process must start afresh") from exc
 
     def close(self) -> None:
-        """Frees the memory and pops the context; close every engine first. Calling it again does nothing."""
+        """Closes the engines that are left, frees the memory, pops the context; calling it again does nothing."""
         if self.closed:
             return
         self.require_owner("Gpu.close")
-        self.scratch.close()
-        self.pool.close()
-        self.drv.Context.pop()
-        self._context = None
-        self.closed = True
+        try:
+            for engine in list(self.engines):
+                try:
+                    engine.close()
+                except EngineError as exc:
+                    logger.warning("an engine could not be closed well: %s", exc)
+            self.scratch.close()
+            self.pool.close()
+        finally:
+            self.drv.Context.pop()
+            self._context = None
+            self.closed = True
 
     def __enter__(self) -> Gpu:
         return self

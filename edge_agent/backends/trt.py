@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 import tensorrt as trt
@@ -68,7 +67,6 @@ class TrtBackend:
         self._logger = trt_api.make_logger(self._messages)
         self.gpu = gpu or open_gpu(settings.device_index, settings.gpu_memory_bytes, settings.graphs)
         self._environment = self.gpu.environment(version)
-        self._engines: WeakSet[TrtEngine] = WeakSet()
         # a context left on pycuda's stack aborts the process at its end
         atexit.register(self._close_at_exit)
 
@@ -108,8 +106,6 @@ class TrtBackend:
     def close(self) -> None:
         """Closes the engines that are left, frees the pools and pops the context; calling it again does nothing."""
         atexit.unregister(self._close_at_exit)
-        for engine in list(self._engines):
-            engine.close()
         self.gpu.close()
 
     def _close_at_exit(self) -> None:
@@ -159,7 +155,7 @@ class TrtBackend:
                 raise EngineError(f"{exc}; {memory_advice(self.settings.workspace_bytes)}") from exc
             raise _NotLoaded(str(exc)) from exc
         loaded = TrtEngine(engine, runtime, stored.manifest, self.gpu, self._messages, self.settings)
-        self._engines.add(loaded)
+        self.gpu.engines.add(loaded)
         return loaded
 
     def _note(self, text: str) -> None:
@@ -291,10 +287,12 @@ class TrtEngine:
         if self._engine is None:
             return
         self._gpu.require_owner(f"{self.name}.close")
-        if self._broken is None:
-            with self._gpu.errors_named(f"closing {self.name}"):
-                self._stream.synchronize()
-        self._free()
+        try:
+            if self._broken is None:
+                with self._failing_for_good(()):
+                    self._stream.synchronize()
+        finally:
+            self._free()
 
     def _choose_profile(self, shapes: Shapes) -> int:
         for index in self._smallest_first:

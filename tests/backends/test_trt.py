@@ -303,6 +303,20 @@ def test_backend_closes_the_engines_that_are_left(bench: Bench) -> None:
     assert bench.gpu.pool.counters()["device"].held_bytes == 0
 
 
+def test_dead_gpu_can_be_closed_and_leaves_no_context(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = bench.engine()
+    check(engine, picture())
+
+    def dead(stream: Any) -> None:
+        raise FakeCuda.Error("cuStreamSynchronize failed: an illegal memory access was encountered")
+
+    monkeypatch.setattr("tests.backends.fake_cuda.FakeStream.synchronize", dead)
+    bench.backend.close()
+    assert bench.trt.cuda.stack == []
+    with pytest.raises(EngineError, match="closed"):
+        engine.infer({"image": picture()})
+
+
 # ---- memory and graphs
 
 

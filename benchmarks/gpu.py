@@ -1,0 +1,597 @@
+"""Everything that needs a real GPU, in one call: builds plans, runs tests/gpu, measures, writes numbers to a folder.
+
+    python benchmarks/gpu.py OUT [--deadline-s 560] [--plans-dir DIR] [--frames DIR] [--only PART,PART] [--again]
+
+Every part is a process of its own with a log and a time limit; what one finished is kept, so a second call with the
+same OUT goes on where the first one's deadline cut it. In OUT: results.json (numbers), logs.txt (what the parts
+printed), summary.md (the key figures). Needs TensorRT, pycuda, OpenCV, onnx, pytest, and onnxruntime for parity; for
+the comparison with PyTorch also a Python with torch and transformers (--torch-python).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+PARTS = ("facts", "build", "tests", "engines", "pipeline", "bert", "soak")
+# what one part may take at most, s; the deadline of the call may leave it less
+LIMITS_S = {"facts": 60, "build": 540, "tests": 420, "engines": 150, "pipeline": 180, "bert": 240, "soak": 200}
+TACTICS = "EDGE_MASK_CONVOLUTIONS,JIT_CONVOLUTIONS"
+SOAK_FRAMES = 5000
+PLANS = Path(tempfile.gettempdir()) / "edge-agent-gpu-plans"
+BERT_SHAPES = ((1, 64), (1, 128), (8, 64), (8, 128))
+
+
+class Notes:
+    """A part's results, on disk after every change, so that a part cut short leaves what it had."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.values: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+
+    def put(self, name: str, value: Any) -> None:
+        """Keeps one result and prints it."""
+        self.values[name] = value
+        self.path.write_text(json.dumps(self.values, indent=1))
+        print(f"{name}: {json.dumps(value)}", flush=True)
+
+
+def main() -> int:
+    """0 when every part ended well."""
+    args = parsed()
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    os.environ.setdefault("EDGE_AGENT_GPU_TACTICS", args.tactics)
+    os.environ["EDGE_AGENT_GPU_PLANS"] = str(args.plans_dir.resolve())
+    if args.frames:
+        os.environ["EDGE_AGENT_GPU_FRAMES"] = str(args.frames.resolve())
+    if args.models_dir:
+        os.environ["EDGE_AGENT_GPU_MODELS"] = str(args.models_dir.resolve())
+    args.out.mkdir(parents=True, exist_ok=True)
+    if args.part:
+        PART_FUNCTIONS[args.part](args, Notes(args.out / f".{args.part}.json"))
+        return 0
+    return run_parts(args)
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, metavar="OUT", help="folder for the numbers")
+    parser.add_argument("--deadline-s", type=float, default=1200.0, help="end after this long, whatever is left")
+    parser.add_argument("--plans-dir", type=Path, default=PLANS, help="kept between calls")
+    parser.add_argument("--models-dir", type=Path, help="folder of the models (default: engines)")
+    parser.add_argument("--frames", type=Path, help="folder of JPEG frames, 1280x720")
+    parser.add_argument("--only", default="", help=f"parts, of {', '.join(PARTS)}")
+    parser.add_argument("--again", action="store_true", help="run parts again that ended well before")
+    parser.add_argument("--jobs", type=int, default=5, help="builds at a time")
+    parser.add_argument("--tactics", default=TACTICS, help="tactic sources for builds; empty for TensorRT's own choice")
+    parser.add_argument("--torch-python", default="python3", help="a Python with torch and transformers")
+    parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def run_parts(args: argparse.Namespace) -> int:
+    """Runs the parts one after the other and merges what they left."""
+    end = time.monotonic() + args.deadline_s
+    results_path = args.out / "results.json"
+    results: dict[str, Any] = json.loads(results_path.read_text()) if results_path.exists() else {}
+    wanted = [part for part in PARTS if not args.only or part in args.only.split(",")]
+    for part in wanted:
+        if results.get(part, {}).get("state") == "well" and not args.again:
+            continue
+        left_s = end - time.monotonic() - 5
+        if left_s < 20:
+            print(f"{part}: no time left", flush=True)
+            continue
+        began = time.monotonic()
+        state = run_part(args, part, min(left_s, LIMITS_S[part]))
+        notes = args.out / f".{part}.json"
+        found = json.loads(notes.read_text()) if notes.exists() else {}
+        results[part] = {"state": state, "took_s": round(time.monotonic() - began, 1), **found}
+        results_path.write_text(json.dumps(results, indent=1))
+        (args.out / "summary.md").write_text(summary(results))
+    print(summary(results))
+    return 0 if all(results.get(part, {}).get("state") == "well" for part in wanted) else 1
+
+
+def run_part(args: argparse.Namespace, part: str, limit_s: float) -> str:
+    """`well`, or how it ended otherwise; its output goes to logs.txt and its end to the terminal."""
+    print(f"== {part}, at most {limit_s:.0f} s", flush=True)
+    command = [sys.executable, str(Path(__file__).resolve()), *sys.argv[1:], "--part", part]
+    log = args.out / f".{part}.log"
+    with log.open("w") as file:
+        child = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
+        try:
+            code = child.wait(limit_s)
+            state = "well" if code == 0 else f"ended with {code}"
+        except subprocess.TimeoutExpired:
+            child.terminate()
+            try:
+                child.wait(10)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+            state = f"cut off after {limit_s:.0f} s"
+    text = log.read_text(errors="replace")
+    with (args.out / "logs.txt").open("a") as file:
+        file.write(f"\n===== {part}: {state}\n{text}")
+    print(text[-2500:] if state != "well" else text[-800:], flush=True)
+    return state
+
+
+# ---- the parts; each runs in a process of its own
+
+
+def facts(args: argparse.Namespace, notes: Notes) -> None:
+    """Versions and the device."""
+    import numpy
+    import pycuda
+    import tensorrt
+
+    from edge_agent.backends.gpu import open_gpu
+
+    notes.put("versions", {"tensorrt": tensorrt.__version__, "pycuda": pycuda.VERSION_TEXT, "numpy": numpy.__version__})
+    with open_gpu() as gpu:
+        notes.put("environment", vars(gpu.environment(str(tensorrt.__version__))))
+        notes.put("device", {"integrated": gpu.integrated, "mapped": gpu.mapped, "graphs": gpu.graphs is not None})
+        notes.put("free_gpu_mb", gpu.free_bytes() >> 20)
+        notes.put("cuda_driver", gpu.drv.get_driver_version())
+    notes.put("cores", os.cpu_count())
+    notes.put("date", time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()))
+
+
+def models(args: argparse.Namespace) -> list[Any]:
+    """All plans of this benchmark, the most wanted first."""
+    from tests.gpu import support
+
+    bert_profile = (support.tokens_profile(8, 128),)
+    made = support.ocr_models()
+    shipped = support.ENGINES / "minilm-l6-v2" / "model.onnx"
+    minilm = shipped if shipped.is_file() else args.plans_dir / "minilm-random" / "model.onnx"
+    made.append(support.Model("minilm", minilm, (support.tokens_profile(16, 64),)))
+    for name in ("bert-base", "bert-large"):
+        path = args.plans_dir / name / "model.onnx"
+        made.append(support.Model(name, path, bert_profile))
+    made.append(support.Model("bert-base-fp32", args.plans_dir / "bert-base" / "model.onnx", bert_profile, "fp32"))
+    return made
+
+
+def build(args: argparse.Namespace, notes: Notes) -> None:
+    """Every plan that is not there yet, some at a time, each in a child."""
+    from edge_agent.backends.build_job import BuildJob, BuildRequest
+    from edge_agent.errors import ModelError
+    from tests.gpu import support
+
+    wanted = models(args)
+    for model in wanted:
+        prepare_bert(model)
+    with opened(args) as backends:
+        waiting = []
+        for model in wanted:
+            backend = backends[model.precision]
+            key = backend.key(model.onnx_path, model.profiles)
+            if backend.store.plan_path(key).exists():
+                continue
+            request = BuildRequest(model.onnx_path.resolve(), args.plans_dir.resolve(), key, 4 << 30)
+            waiting.append((model, request))
+        running: list[tuple[Any, BuildJob, float]] = []
+        while waiting or running:
+            while waiting and len(running) < args.jobs:
+                model, request = waiting.pop(0)
+                running.append((model, BuildJob(request), time.monotonic()))
+            for entry in list(running):
+                model, job, began = entry
+                try:
+                    over = job.poll()
+                    said = {"build_s": round(time.monotonic() - began, 1)}
+                except ModelError as exc:
+                    over, said = True, {"failed": str(exc)}
+                if over:
+                    job.close()
+                    running.remove(entry)
+                    plan = backends[model.precision].store.plan_path(job.request.key)
+                    size = plan.stat().st_size / 1e6 if plan.exists() else None
+                    notes.put(model.name, {**said, "precision": model.precision, "plan_mb": size})
+            time.sleep(0.2)
+    notes.put("at_a_time", args.jobs)
+    assert support.build_options().optimisation_level == 0
+
+
+def prepare_bert(model: Any) -> None:
+    """Writes the random encoder of this name where there is none."""
+    from tests.gpu import support
+
+    folder = model.onnx_path.parent.name
+    dims = {"minilm-random": support.MINILM, "bert-base": support.BERT_BASE, "bert-large": support.BERT_LARGE}
+    if folder in dims:
+        support.random_bert(model.onnx_path, dims[folder])
+
+
+def tests(args: argparse.Namespace, notes: Notes) -> None:
+    """tests/gpu."""
+    junit = args.out / ".junit.xml"
+    command = [sys.executable, "-m", "pytest", "tests/gpu", "-q", "-ra", "--durations=8", f"--junitxml={junit}"]
+    code = subprocess.run([*command, "-p", "no:cacheprovider"], cwd=ROOT, check=False).returncode
+    if junit.exists():
+        from xml.etree import ElementTree
+
+        cases = list(ElementTree.parse(junit).getroot().iter("testcase"))
+        ends = {
+            kind: [case.get("name") for case in cases if case.find(kind) is not None]
+            for kind in ("failure", "error", "skipped")
+        }
+        notes.put("tests", {"run": len(cases), **ends})
+    assert code == 0, f"pytest ended with {code}"
+
+
+def engines(args: argparse.Namespace, notes: Notes) -> None:
+    """Load time, memory, latency and GPU time per engine and shape, by graph and without."""
+    from tests.gpu import support
+
+    with opened(args) as backends:
+        for model in built(args, backends):
+            for graphs in (True, False):
+                backend = backends[model.precision if graphs else f"{model.precision} plain"]
+                free = backend.gpu.free_bytes()
+                began = time.perf_counter()
+                engine = backend.load(model.onnx_path, model.profiles)
+                said: dict[str, Any] = {
+                    "load_s": round(time.perf_counter() - began, 3),
+                    "gpu_mb": (free - backend.gpu.free_bytes()) >> 20,
+                }
+                for feed in feeds(model, support):
+                    shape = next(iter(feed.values())).shape
+                    gpu_ms = engine.time_gpu_ms(feed)
+                    said["x".join(map(str, shape))] = {**latency(partial(engine.infer, feed)), "gpu_ms": gpu_ms}
+                said["counters"] = engine.counters.to_json()
+                engine.close()
+                notes.put(f"{model.name} {'graph' if graphs else 'plain'}", said)
+
+
+def feeds(model: Any, support: Any) -> Iterator[dict[str, Any]]:
+    """What each kind of model is measured with."""
+    import numpy as np
+
+    random = np.random.default_rng(0)
+    if model.name.endswith("-det"):
+        shapes = [(1, 736, 1312, 3)]
+    elif model.name.endswith(".latin"):
+        shapes = [(1, 48, 224, 3), (4, 48, 416, 3), (8, 48, 416, 3), (8, 48, 960, 3)]
+    else:
+        sizes = [(1, 16), (8, 32), (16, 64)] if model.name == "minilm" else BERT_SHAPES
+        yield from (support.tokens(*size) for size in sizes)
+        return
+    yield from ({"image": random.integers(0, 255, shape, np.uint8)} for shape in shapes)
+
+
+def latency(call: Callable[[], Any], limit_s: float = 2.0, most: int = 400) -> dict[str, float]:
+    """Wall time of one call after another, ms."""
+    for _ in range(5):
+        call()
+    times: list[float] = []
+    end = time.perf_counter() + limit_s
+    while len(times) < most and (len(times) < 20 or time.perf_counter() < end):
+        began = time.perf_counter()
+        call()
+        times.append((time.perf_counter() - began) * 1e3)
+    times.sort()
+    at = {f"p{share}_ms": round(times[min(len(times) - 1, len(times) * share // 100)], 4) for share in (50, 95, 99)}
+    return {"mean_ms": round(statistics.fmean(times), 4), **at, "runs": len(times)}
+
+
+def pipeline(args: argparse.Namespace, notes: Notes) -> None:
+    """Frames through detector, recogniser and encoder: wall and GPU time, by graph and without, the next one ahead."""
+    from tests.gpu import support
+
+    frames = support.frames(30)
+    with opened(args) as backends:
+        for graphs in (True, False):
+            with loaded_stages(args, backends["fp16" if graphs else "fp16 plain"]) as stages:
+                name = "graphs" if graphs else "plain"
+                for frame in frames * 2:
+                    stages.read(frame)
+                notes.put(f"{name}: frame", latency(cycle(stages.read, frames), limit_s=15, most=600))
+                notes.put(f"{name}: frame, next detection ahead", ahead(stages, frames))
+                notes.put(f"{name}: gpu", gpu_time(stages, frames))
+                notes.put(f"{name}: scratch", stages.scratch())
+                notes.put(f"{name}: lanes", {k: engine.counters.to_json() for k, engine in stages.engines.items()})
+                pool = stages.backend.gpu.pool.counters()
+                notes.put(f"{name}: pool", {kind: counters.to_json() for kind, counters in pool.items()})
+                if graphs:
+                    notes.put("an allocation instead of the pool", allocation_cost(stages.backend.gpu))
+
+
+class Stages:
+    """Detector, recogniser and encoder on one backend."""
+
+    def __init__(self, args: argparse.Namespace, backend: Any) -> None:
+        from edge_agent.models import charset
+        from edge_agent.stages.text_detector import DetectorSettings, TextDetector
+        from edge_agent.stages.text_recogniser import RecogniserSettings, TextRecogniser
+        from tests.gpu import support
+
+        self.support = support
+        self.backend = backend
+        by_name = {model.name: model for model in models(args)}
+        chosen = {
+            "detect": next(model for name, model in by_name.items() if name.endswith("-det")),
+            "recognise": next(model for name, model in by_name.items() if name.endswith(".latin")),
+            "encode": by_name["minilm"],
+        }
+        self.engines = {kind: backend.load(model.onnx_path, model.profiles) for kind, model in chosen.items()}
+        folder = chosen["recognise"].onnx_path.parent
+        settings = RecogniserSettings(widths_px=support.RECOGNISER_WIDTHS_PX)
+        self.detector = TextDetector(self.engines["detect"], DetectorSettings())
+        self.recogniser = TextRecogniser(
+            self.engines["recognise"], charset.read(folder / "charset.latin.json"), settings
+        )
+
+    def read(self, image: Any) -> int:
+        """Lines read in one frame; their number stands for the tokens that the encoder gets."""
+        return self.finish(image, self.detector.detect(image))
+
+    def finish(self, image: Any, boxes: Any) -> int:
+        """All behind the detector."""
+        lines = self.recogniser.recognise(image, boxes)
+        for start in range(0, len(lines), 16):
+            self.engines["encode"].infer(self.support.tokens(len(lines[start : start + 16]), 16))
+        return len(lines)
+
+    def scratch(self) -> dict[str, int]:
+        """Bytes that each engine needs and what they share."""
+        from edge_agent.backends import trt_api
+
+        need = {
+            kind: max(trt_api.scratch_bytes(engine._engine, n) for n in range(len(engine.profiles)))
+            for kind, engine in self.engines.items()
+        }
+        return {**need, "apart": sum(need.values()), "shared": self.backend.gpu.scratch.size_bytes}
+
+
+@contextmanager
+def loaded_stages(args: argparse.Namespace, backend: Any) -> Iterator[Stages]:
+    stages = Stages(args, backend)
+    try:
+        yield stages
+    finally:
+        for engine in stages.engines.values():
+            engine.close()
+
+
+def cycle(call: Callable[[Any], Any], items: list[Any]) -> Callable[[], Any]:
+    """Calls with the next item each time, round and round."""
+    state = {"next": 0}
+
+    def following() -> Any:
+        state["next"] += 1
+        return call(items[state["next"] % len(items)])
+
+    return following
+
+
+def ahead(stages: Stages, frames: list[Any]) -> dict[str, float]:
+    """Wall time per frame when the next frame's detection is enqueued before this frame's other work."""
+    from edge_agent.stages.text_detector import postprocess, preprocess
+
+    settings, engine = stages.detector.settings, stages.engines["detect"]
+    engine.enqueue({"image": preprocess(frames[0], settings)})
+    began, count = time.perf_counter(), 0
+    while time.perf_counter() - began < 12:
+        image = frames[count % len(frames)]
+        probability = engine.collect()["probability"][0]
+        count += 1
+        engine.enqueue({"image": preprocess(frames[count % len(frames)], settings)})
+        stages.finish(image, postprocess(probability, image.shape[1], image.shape[0], settings))
+    took_s = time.perf_counter() - began
+    engine.collect()
+    return {"mean_ms": round(took_s / count * 1e3, 3), "runs": count}
+
+
+def gpu_time(stages: Stages, frames: list[Any]) -> dict[str, float]:
+    """GPU time per frame between events around every call, and the sum of the same calls launched back to back."""
+    from edge_agent.backends.base import check_feed
+
+    drv = stages.backend.gpu.drv
+    calls: list[tuple[str, dict[str, Any]]] = []
+    spans: list[tuple[Any, Any]] = []
+    plain = {kind: engine.infer for kind, engine in stages.engines.items()}
+
+    def spy(kind: str) -> Callable[[Any], Any]:
+        engine = stages.engines[kind]
+
+        def infer(feed: Any) -> Any:
+            check_feed(engine.inputs, feed)
+            start, end = drv.Event(), drv.Event()
+            start.record(engine.stream)
+            engine.enqueue(feed)
+            end.record(engine.stream)
+            outputs = engine.collect()
+            spans.append((start, end))
+            calls.append((kind, {name: array.copy() for name, array in feed.items()}))
+            return outputs
+
+        return infer
+
+    for kind, engine in stages.engines.items():
+        engine.infer = spy(kind)
+    for frame in frames:
+        stages.read(frame)
+    for kind, engine in stages.engines.items():
+        engine.infer = plain[kind]
+    stages.backend.gpu.synchronize()
+    in_pipeline = sum(start.time_till(end) for start, end in spans) / len(frames)
+    own: dict[Any, float] = {}
+    for kind, feed in calls:
+        key = (kind, *(array.shape for array in feed.values()))
+        if key not in own:
+            own[key] = stages.engines[kind].time_gpu_ms(feed, runs=20)
+    alone = sum(own[(kind, *(array.shape for array in feed.values()))] for kind, feed in calls) / len(frames)
+    return {
+        "frame_gpu_ms": round(in_pipeline, 4),
+        "engines_alone_ms": round(alone, 4),
+        "ratio": round(in_pipeline / alone, 4),
+        "calls_per_frame": len(calls) / len(frames),
+    }
+
+
+def allocation_cost(gpu: Any) -> dict[str, float]:
+    """What one detector input costs when it is allocated anew each frame: ms."""
+    size = 736 * 1312 * 3
+
+    def device() -> None:
+        gpu.drv.mem_alloc(size).free()
+
+    def page_locked() -> None:
+        gpu.drv.pagelocked_empty((size,), "uint8")
+
+    return {
+        "device_ms": latency(device, 1.0, 100)["mean_ms"],
+        "page_locked_ms": latency(page_locked, 1.0, 100)["mean_ms"],
+        "pool_ms": latency(lambda: gpu.pool.device(size, "test"), 1.0, 100)["mean_ms"],
+    }
+
+
+def soak(args: argparse.Namespace, notes: Notes) -> None:
+    """GPU and host memory over many frames."""
+    import psutil
+
+    from tests.gpu import support
+
+    frames = support.frames(30)
+    with opened(args) as backends:
+        before_mb = backends["fp16"].gpu.free_bytes() >> 20
+        with loaded_stages(args, backends["fp16"]) as stages:
+            gpu = stages.backend.gpu
+            for frame in frames * 2:
+                stages.read(frame)
+            warm = {kind: counters.to_json() for kind, counters in gpu.pool.counters().items()}
+            samples, began = [], time.monotonic()
+            for count in range(SOAK_FRAMES):
+                stages.read(frames[count % len(frames)])
+                if count % 250 == 0 or count == SOAK_FRAMES - 1:
+                    rss_mb = psutil.Process().memory_info().rss >> 20
+                    used_mb = before_mb - (gpu.free_bytes() >> 20)
+                    samples.append({"frame": count, "gpu_mb_since_start": used_mb, "rss_mb": rss_mb})
+                    notes.put("samples", samples)
+                if time.monotonic() - began > LIMITS_S["soak"] - 60:
+                    break
+            after = {kind: counters.to_json() for kind, counters in gpu.pool.counters().items()}
+            notes.put("frames", count + 1)
+            notes.put("pool_before_and_after", [warm, after])
+            notes.put("pool_allocated_nothing", all(warm[kind]["misses"] == after[kind]["misses"] for kind in warm))
+            used = [sample["gpu_mb_since_start"] for sample in samples]
+            notes.put("gpu_mb_first_last_most", [used[0], used[-1], max(used)])
+
+
+def bert(args: argparse.Namespace, notes: Notes) -> None:
+    """BERT encoders against eager PyTorch on the same GPU."""
+    from tests.gpu import support
+
+    ours: dict[str, Any] = {}
+    with opened(args) as backends:
+        for model in built(args, backends):
+            if not model.name.startswith("bert"):
+                continue
+            engine = backends[model.precision].load(model.onnx_path, model.profiles)
+            for size in BERT_SHAPES:
+                feed = support.tokens(*size)
+                gpu_ms = engine.time_gpu_ms(feed)
+                name = f"{model.name} {size[0]}x{size[1]}"
+                ours[name] = {**latency(partial(engine.infer, feed)), "back_to_back_ms": gpu_ms}
+                notes.put(f"tensorrt {name}", ours[name])
+            engine.close()
+    theirs = torch_times(args)
+    for name, value in theirs.items():
+        notes.put(f"pytorch {name}", value)
+    for name, mine in ours.items():
+        other = theirs.get(name.replace("-fp32", ""))
+        if other:
+            ratios = {
+                "latency": round(other["p50_ms"] / mine["p50_ms"], 2),
+                "throughput": round(other["back_to_back_ms"] / mine["back_to_back_ms"], 2),
+            }
+            notes.put(f"ratio {name}", ratios)
+
+
+def torch_times(args: argparse.Namespace) -> dict[str, Any]:
+    """{"bert-base 1x64": {"p50_ms", "back_to_back_ms"}, ...} measured by another Python, which has torch."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "LD_LIBRARY_PATH", "PYTHONHOME")}
+    command = [args.torch_python, str(ROOT / "benchmarks" / "torch_bert.py"), json.dumps(BERT_SHAPES)]
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        print(f"PyTorch could not be measured: {exc}")
+        return {}
+    print(done.stderr[-2000:])
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    return {name: value for line in lines for name, value in json.loads(line).items()}
+
+
+# ---- shared by the parts
+
+
+@contextmanager
+def opened(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Backends on one GPU: fp16 and fp32, with graphs and `... plain` without."""
+    from edge_agent.backends.gpu import open_gpu
+    from edge_agent.backends.trt import TrtBackend
+    from tests.gpu import support
+
+    with open_gpu() as gpu:
+        backends = {}
+        for precision in ("fp16", "fp32"):
+            for suffix, graphs in (("", True), (" plain", False)):
+                settings = support.settings(args.plans_dir, precision, graphs=graphs)
+                backends[precision + suffix] = TrtBackend(settings, gpu=gpu)
+        yield backends
+
+
+def built(args: argparse.Namespace, backends: dict[str, Any]) -> Iterator[Any]:
+    """The models whose plan is there."""
+    for model in models(args):
+        backend = backends[model.precision]
+        if not model.onnx_path.exists():
+            continue
+        if backend.store.plan_path(backend.key(model.onnx_path, model.profiles)).exists():
+            yield model
+        else:
+            print(f"{model.name} was not built", flush=True)
+
+
+def summary(results: dict[str, Any]) -> str:
+    """The key figures as Markdown."""
+    lines = ["| part | state | s |", "|---|---|---|"]
+    lines += [f"| {part} | {value['state']} | {value['took_s']} |" for part, value in results.items()]
+    for part, value in results.items():
+        lines += ["", f"## {part}"]
+        lines += [
+            f"- {name}: {json.dumps(item)[:600]}" for name, item in value.items() if name not in ("state", "took_s")
+        ]
+    return "\n".join(lines) + "\n"
+
+
+PART_FUNCTIONS: dict[str, Callable[[argparse.Namespace, Notes], None]] = {
+    "facts": facts,
+    "build": build,
+    "tests": tests,
+    "engines": engines,
+    "pipeline": pipeline,
+    "bert": bert,
+    "soak": soak,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())
