@@ -157,6 +157,10 @@ class Observer:
     def wait_subscribed(self) -> None:
         assert self._subscribed.wait(DEADLINE_S), "the observer could not subscribe"
 
+    @property
+    def subscribed(self) -> bool:
+        return self._subscribed.is_set()
+
     def publish(self, topic: str, payload: bytes, retain: bool = False) -> None:
         self._client.publish(topic, payload, qos=1, retain=retain).wait_for_publish(DEADLINE_S)
 

@@ -217,14 +217,16 @@ class MqttTransport:
         tidy = farewell is None or self._say_farewell(farewell, timeout_s)
         with self._lock:
             session = self._session
-        if session is not None and session.online and tidy:
+        leaving = session is not None and session.online and tidy
+        if session is not None and leaving:
             session.client.disconnect()
         elif session is not None:
             _cut(session.client)
         self._wake()
         if self._thread is None:
             return
-        self._thread.join(max(0.2, deadline - time.monotonic()))
+        # a thread that is still connecting is left behind: it ends by itself
+        self._thread.join(max(0.2, deadline - time.monotonic()) if leaving else 0.2)
         if self._thread.is_alive() and session is not None:
             _cut(session.client)  # a frozen broker does not even take the DISCONNECT
 
@@ -538,7 +540,8 @@ def _cut(client: paho.Client) -> None:
     sock = client.socket()
     if isinstance(sock, socket.socket):
         with contextlib.suppress(OSError):  # it is gone already
-            sock.shutdown(socket.SHUT_RDWR)
+            # not SSLSocket's own, which takes the encryption off under the feet of the network thread
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 def _send_at_once(_client: paho.Client, _userdata: Any, sock: Any) -> None:

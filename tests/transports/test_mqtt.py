@@ -521,6 +521,25 @@ def test_unconfirmed_farewell_lets_the_will_speak(broker: Broker, make: Make) ->
         observer.wait_for(STATUS, WILL.payload)
 
 
+def test_unconfirmed_farewell_lets_the_will_speak_over_tls_too(
+    make_broker: Callable[..., Broker], make: Make, tmp_path: Path
+) -> None:
+    authority = make_authority(tmp_path)
+    server = make_certificate(tmp_path, "server", authority, "IP:127.0.0.1")
+    secure_port, plain_port = free_port(), free_port()
+    make_broker(
+        f"allow_anonymous true\ncertfile {server.cert}\nkeyfile {server.key}\n"
+        f"listener {plain_port} 127.0.0.1\nallow_anonymous true",
+        port=secure_port,
+    ).start()
+    with Observer(plain_port) as observer, Proxy(secure_port) as proxy:
+        transport = make(config(proxy.port, tls=True, ca_file=authority.cert))
+        wait_connected(transport)
+        proxy.swallow_answers = True
+        transport.close(STOPPED, 0.3)
+        observer.wait_for(STATUS, WILL.payload)
+
+
 def test_close_is_prompt_while_nothing_answers(make: Make) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         transport = make(config(silent.getsockname()[1], connect_timeout_s=60.0))
