@@ -526,13 +526,10 @@ def test_unconfirmed_farewell_lets_the_will_speak_over_tls_too(
 ) -> None:
     authority = make_authority(tmp_path)
     server = make_certificate(tmp_path, "server", authority, "IP:127.0.0.1")
-    secure_port, plain_port = free_port(), free_port()
-    make_broker(
-        f"allow_anonymous true\ncertfile {server.cert}\nkeyfile {server.key}\n"
-        f"listener {plain_port} 127.0.0.1\nallow_anonymous true",
-        port=secure_port,
-    ).start()
-    with Observer(plain_port) as observer, Proxy(secure_port) as proxy:
+    secure_port = free_port()
+    secure = f"listener {secure_port} 127.0.0.1\ncertfile {server.cert}\nkeyfile {server.key}\nallow_anonymous true"
+    broker = make_broker(f"allow_anonymous true\n{secure}").start()
+    with Observer(broker.port) as observer, Proxy(secure_port) as proxy:
         transport = make(config(proxy.port, tls=True, ca_file=authority.cert))
         wait_connected(transport)
         proxy.swallow_answers = True
