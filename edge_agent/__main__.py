@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from edge_agent import __version__, registry
+from edge_agent.commands.output import leave_quietly
 from edge_agent.errors import EdgeAgentError
 
 # verb -> the function that adds its parser; a new verb is one file and one row
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # the reader has gone (`| head`); nobody is left to tell
+        leave_quietly()
         return 0
 
 

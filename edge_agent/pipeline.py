@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -178,6 +179,10 @@ class Loader:
             pad_value=spec.recogniser.pad_value,
             min_confidence=settings.min_confidence,
         )
+        if self.backend.any_shape:  # a call more costs little there, a column more its full share: 1.13x
+            recogniser_settings = replace(
+                recogniser_settings, width_step_px=spec.recogniser.step_px, max_batch=4, batch_cost_px=40
+            )
         engine = self.engine("recognise", spec, variant)
         return TextRecogniser(engine, charsets.read(charset), recogniser_settings)
 

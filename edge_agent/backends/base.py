@@ -83,6 +83,8 @@ class Backend(Protocol):
     """Makes engines; one per process."""
 
     name: str
+    # whether a shape met for the first time costs no more than one met before; else stages keep to few shapes
+    any_shape: bool
 
     def load(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> Engine:
         """An engine for the model file. Raises ModelError where the file cannot be loaded."""

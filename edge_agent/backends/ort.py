@@ -46,6 +46,7 @@ class OrtBackend:
     """Makes engines that compute with `threads` threads; 0 = as many as this process has cores to itself."""
 
     name = "onnxruntime"
+    any_shape = True
 
     def __init__(self, threads: int = 0) -> None:
         self.threads = threads or usable_cores()

@@ -55,6 +55,7 @@ class TrtBackend:
     """
 
     name = "tensorrt"
+    any_shape = False
 
     def __init__(self, settings: TrtSettings, report: Report | None = None, gpu: Gpu | None = None) -> None:
         """`report` is called with the progress of builds; `gpu` by default is opened here."""

@@ -142,7 +142,7 @@ class CameraVitals:
         """The source came to its end."""
         with self._lock:
             if session is self._session:
-                self._state, self._reason = "ended", f"{self._frames} frames"
+                self._state, self._reason = "ended", f"came to its end after {self._frames} frames"
 
     def status(self) -> CameraStatus:
         """A snapshot; `stalled` is worked out here, so that it shows even while a read never returns."""

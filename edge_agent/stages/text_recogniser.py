@@ -26,11 +26,13 @@ class RecogniserSettings:
     """What the model wants (`height_px`, `widths_px`, `pad_value`) and how batches are cut.
 
     `batch_cost_px` is what one more engine call costs, in columns of crop: batches are chosen to keep
-    calls * batch_cost_px + padded columns smallest.
+    calls * batch_cost_px + padded columns smallest. Batches are as wide as a rung of the ladder `widths_px`, or,
+    with `width_step_px`, as any multiple of it from the first rung to the last: for engines that take any shape.
     """
 
     height_px: int = 48
     widths_px: tuple[int, ...] = (64, 128, 192, 256, 320, 384, 448, 512, 640, 768, 960, 1280, 1600)
+    width_step_px: int | None = None
     max_batch: int = 8
     batch_cost_px: int = 100
     pad_value: int = 127
@@ -122,7 +124,7 @@ def crop_width(quad: Quad, settings: RecogniserSettings) -> int:
 def plan_batches(widths: Sequence[int], settings: RecogniserSettings) -> list[Batch]:
     """Groups crops of like width: sorted, then cut by dynamic programming where calls and padding cost least."""
     order = sorted(range(len(widths)), key=lambda n: widths[n])
-    rungs = [next(rung for rung in settings.widths_px if rung >= widths[n]) for n in order]
+    rungs = [batch_width(widths[n], settings) for n in order]
     cost = [0.0] * (len(order) + 1)
     start = [0] * (len(order) + 1)
     for end in range(1, len(order) + 1):
@@ -136,6 +138,14 @@ def plan_batches(widths: Sequence[int], settings: RecogniserSettings) -> list[Ba
         batches.append(Batch(tuple(order[start[end] : end]), rungs[end - 1]))
         end = start[end]
     return batches[::-1]
+
+
+def batch_width(width_px: int, settings: RecogniserSettings) -> int:
+    """Width in px of the narrowest batch that takes a crop of `width_px`."""
+    if settings.width_step_px is None:
+        return next(rung for rung in settings.widths_px if rung >= width_px)
+    steps = -(-width_px // settings.width_step_px)
+    return min(max(steps * settings.width_step_px, settings.widths_px[0]), settings.widths_px[-1])
 
 
 def split_wide(image: Image, quad: Quad, settings: RecogniserSettings) -> list[Quad]:

@@ -144,6 +144,18 @@ def test_batches_hold_every_crop_once_and_pad_little() -> None:
     ]
 
 
+def test_engine_that_takes_any_shape_gets_batches_as_wide_as_their_widest_crop() -> None:
+    settings = RecogniserSettings(widths_px=(192, 320, 1600), width_step_px=8, max_batch=4, batch_cost_px=40)
+    widths = [50, 1600, 180, 521, 525, 905]
+    batches = plan_batches(widths, settings)
+    assert [(batch.members, batch.width_px) for batch in batches] == [
+        ((0, 2), 192),  # not below the first rung
+        ((3, 4), 528),
+        ((5,), 912),
+        ((1,), 1600),
+    ]
+
+
 def test_batch_plan_costs_no_more_than_one_call_each_or_full_batches() -> None:
     rng = random.Random(3)
     for _ in range(50):
