@@ -233,7 +233,7 @@ def test_pip_that_fails_is_quoted_and_the_way_without_network_named(
 def test_long_download_shows_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wheels, "PROGRESS_EVERY_S", 0.05)
     said = Said()
-    wheels.run_pip(["sh", "-c", "echo x > part; sleep 0.3"], tmp_path, said)
+    wheels.run_pip(["sh", "-c", 'echo x > "$TMPDIR/part"; sleep 0.3'], tmp_path, said)
     assert "MB so far" in said.text
 
 
