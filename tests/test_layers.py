@@ -51,8 +51,8 @@ MAY_IMPORT = {
 HOMES = {
     "tensorrt": {"backends.trt", "backends.trt_api", "backends.trt_build", "backends.trt_lanes"},
     "pycuda": {"backends.gpu"},
-    "onnxruntime": {"backends.ort", "models.check", "calibrate"},
-    "onnx": {"models", "calibrate", "backends.trt_build"},
+    "onnxruntime": {"backends.ort", "backends.half", "models.check", "calibrate"},
+    "onnx": {"models", "calibrate", "backends.half"},
     "paho": {"transports.mqtt", "demo.subscriber"},
     "sqlite3": {"outbox"},
 }

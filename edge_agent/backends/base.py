@@ -90,6 +90,10 @@ class Backend(Protocol):
         """An engine for the model file. Raises ModelError where the file cannot be loaded."""
         ...
 
+    def close(self) -> None:
+        """Frees what the backend holds, once its engines are closed; calling it again does nothing."""
+        ...
+
 
 def check_feed(specs: tuple[TensorSpec, ...], feed: Feed) -> None:
     """Raises FrameError unless `feed` has exactly the named inputs, each with its dtype and a fitting shape."""

@@ -55,6 +55,9 @@ class OrtBackend:
         """An engine for the model file; profiles are not needed here. Raises ModelError where it cannot be loaded."""
         return OrtEngine(onnx_path, self.threads)
 
+    def close(self) -> None:
+        """Nothing to free: sessions end with their engines."""
+
 
 class OrtEngine:
     """One model in one session. Calls from one thread; the outputs are the caller's."""

@@ -34,6 +34,7 @@ MAX_TRIES = 3  # begun and unfinished builds of one plan before we stop trying b
 PLANS_KEPT = 2  # per model: the one in use and the one before it
 TEGRA_RELEASE = Path("/etc/nv_tegra_release")
 CHUNK_BYTES = 1 << 20
+QUANTISED = b"QuantizeLinear"  # how an ONNX file spells the operator
 
 
 class PlanUnusable(ModelError):
@@ -344,6 +345,14 @@ def file_sha256(onnx_path: Path) -> str:
             f"model file {onnx_path} cannot be read: {exc.strerror}; run: edge-agent models fetch"
         ) from exc
     return digest.hexdigest()
+
+
+def is_quantised(onnx_path: Path) -> bool:
+    """Whether the model file has QuantizeLinear nodes; False for a file that cannot be read."""
+    try:
+        return QUANTISED in onnx_path.read_bytes()
+    except OSError:
+        return False
 
 
 def model_name(onnx_path: Path) -> str:

@@ -37,13 +37,12 @@ from edge_agent.backends.plan import (
     PlanUnusable,
     StoredPlan,
     file_sha256,
+    is_quantised,
     model_name,
 )
 from edge_agent.backends.trt_lanes import Lane, LaneCounters, Lanes, Shapes
 from edge_agent.backends.trt_settings import TrtSettings
 from edge_agent.errors import EngineError, FrameError, ModelError
-
-QUANTISED = b"QuantizeLinear"
 
 logger = logging.getLogger(__name__)
 
@@ -378,14 +377,6 @@ def fingerprint(key: PlanKey) -> str:
 def pool_owner(key: PlanKey) -> str:
     """The name that an engine has in the pool's books."""
     return f"{key.model} ({key.options.precision} {key.fingerprint[:8]})"
-
-
-def is_quantised(onnx_path: Path) -> bool:
-    """Whether the model file has QuantizeLinear nodes; False for a file that cannot be read."""
-    try:
-        return QUANTISED in onnx_path.read_bytes()
-    except OSError:
-        return False
 
 
 def _volume(shapes: Mapping[str, Shape]) -> int:

@@ -30,8 +30,9 @@ from edge_agent.backends.build_job import (
     available_bytes,
     sounds_like_memory,
 )
-from edge_agent.backends.plan import PlanStore, write_atomically
-from edge_agent.errors import EdgeAgentError
+from edge_agent.backends.half import half_precision
+from edge_agent.backends.plan import PlanStore, is_quantised, write_atomically
+from edge_agent.errors import EdgeAgentError, ModelError
 
 PR_SET_PDEATHSIG = 1
 OOM_SCORE = "800"  # when memory runs out the kernel is to kill the builder, not the agent
@@ -50,7 +51,7 @@ def build(request: BuildRequest, say: Say) -> bytes:
     builder = trt.Builder(trt_logger)
     network = builder.create_network(trt_api.network_flags())
     parser = trt.OnnxParser(network, trt_logger)
-    parse(parser, request.onnx_path, messages)
+    parse(parser, request, messages)
     refuse_wrong_precision(network, request)
     config = builder.create_builder_config()
     configure(builder, config, request, say)
@@ -69,13 +70,17 @@ def build(request: BuildRequest, say: Say) -> bytes:
     return bytes(memoryview(plan))
 
 
-def parse(parser: trt.OnnxParser, onnx_path: Path, messages: trt_api.LastMessages) -> None:
-    """Reads the model; BuildFailed names node and reason."""
-    if parser.parse_from_file(str(onnx_path)):
-        return
-    errors = [parser.get_error(index).desc() for index in range(parser.num_errors)]
-    reason = " | ".join(" ".join(str(error).split())[:400] for error in errors[:4]) or str(messages)
-    raise BuildFailed(f"TensorRT {trt.__version__} cannot read {onnx_path.name}: {reason}", "model")
+def parse(parser: trt.OnnxParser, request: BuildRequest, messages: trt_api.LastMessages) -> None:
+    """Reads the model, as float16 where the graph alone decides on precision; BuildFailed gives the reasons."""
+    path = request.onnx_path
+    if trt_api.strongly_typed_only() and request.key.options.precision == "fp16" and not is_quantised(path):
+        read = parser.parse(half_precision(path))
+    else:
+        read = parser.parse_from_file(str(path))
+    if not read:
+        errors = [parser.get_error(index).desc() for index in range(parser.num_errors)]
+        reason = " | ".join(" ".join(str(error).split())[:400] for error in errors[:4]) or str(messages)
+        raise BuildFailed(f"TensorRT {trt.__version__} cannot read {path.name}: {reason}", "model")
 
 
 def refuse_wrong_precision(network: trt.INetworkDefinition, request: BuildRequest) -> None:
@@ -89,21 +94,6 @@ def refuse_wrong_precision(network: trt.INetworkDefinition, request: BuildReques
         raise BuildFailed(
             f"the model is quantised (it has QuantizeLinear nodes): build it as int8, not {precision}", "model"
         )
-    if precision == "fp16" and trt_api.strongly_typed_only() and not holds_half(network):
-        raise BuildFailed(
-            f"TensorRT {trt.__version__} takes precision from the graph alone and this one is float32: build it as "
-            "fp32 or int8, or give it a float16 ONNX",
-            "model",
-        )
-
-
-def holds_half(network: trt.INetworkDefinition) -> bool:
-    """Whether any layer computes in float16."""
-    return any(
-        network.get_layer(index).get_output(0).dtype == trt.DataType.HALF
-        for index in range(network.num_layers)
-        if network.get_layer(index).num_outputs
-    )
 
 
 def configure(builder: trt.Builder, config: trt.IBuilderConfig, request: BuildRequest, say: Say) -> None:
@@ -240,7 +230,7 @@ def main() -> int:
             say({"event": "failed", "kind": exc.kind, "message": str(exc)})
             return 1
         except (EdgeAgentError, OSError, MemoryError) as exc:
-            kind = "memory" if isinstance(exc, MemoryError) else "build"
+            kind = {MemoryError: "memory", ModelError: "model"}.get(type(exc), "build")
             say({"event": "failed", "kind": kind, "message": f"{type(exc).__name__}: {exc}"})
             return 1
         say({"event": "done"})

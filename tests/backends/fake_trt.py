@@ -52,7 +52,11 @@ def install(monkeypatch: pytest.MonkeyPatch, version: str, cuda: FakeCuda | None
 
     `fake.api`, `fake.lanes`, `fake.backend`, `fake.build` are those modules.
     """
-    fake = make(version, cuda)
+    return put(monkeypatch, make(version, cuda))
+
+
+def put(monkeypatch: pytest.MonkeyPatch, fake: Any) -> Any:
+    """Puts a module in TensorRT's place; as `install`."""
     monkeypatch.setitem(sys.modules, "tensorrt", fake)
     for name in FAKED:
         monkeypatch.delitem(sys.modules, f"edge_agent.backends.{name}", raising=False)
@@ -316,8 +320,11 @@ def _building(trt: Any, numbers: tuple[int, ...]) -> None:
             return Item(desc=lambda: self.errors[index])
 
         def parse_from_file(self, path: str) -> bool:
+            return self.parse(Path(path).read_bytes())
+
+        def parse(self, content: bytes) -> bool:
             try:
-                model = onnx.load(path)
+                model = onnx.load_from_string(content)
             except Exception as exc:  # noqa: BLE001 - whatever protobuf raises
                 self.errors.append(f"ModelImporter: failed to parse: {exc}")
                 return False
@@ -325,11 +332,10 @@ def _building(trt: Any, numbers: tuple[int, ...]) -> None:
                 shape = [d.dim_value or -1 for d in value.type.tensor_type.shape.dim]
                 self.network.inputs.append(Item(name=value.name, shape=Dims(shape)))
             half = any(t.data_type == onnx.TensorProto.FLOAT16 for t in model.graph.initializer)
+            trt.seen["half"] = half
             kinds = {"QuantizeLinear": "QUANTIZE", "DequantizeLinear": "DEQUANTIZE"}
             for node in model.graph.node:
-                output = Item(dtype=trt.DataType.HALF if half else trt.DataType.FLOAT)
-                kind = trt.LayerType[kinds.get(node.op_type, "OTHER")]
-                self.network.layers.append(Item(type=kind, num_outputs=1, get_output=lambda _, o=output: o))
+                self.network.layers.append(Item(type=trt.LayerType[kinds.get(node.op_type, "OTHER")]))
             return True
 
     class Config:

@@ -106,13 +106,15 @@ def test_int8_needs_a_quantised_model(trt: Any, net: Path) -> None:
         trt.build.build(request_for(net, precision="int8"), lambda event: None)
 
 
-def test_fp16_of_a_float32_graph_is_refused_where_the_graph_alone_decides(trt: Any, net: Path, tmp_path: Path) -> None:
-    if trt.api.strongly_typed_only():
-        with pytest.raises(BuildFailed, match=r"takes precision from the graph alone.*float16 ONNX"):
-            trt.build.build(request_for(net, precision="fp16"), lambda event: None)
-    else:
-        trt.build.build(request_for(net, precision="fp16"), lambda event: None)
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_graph_is_converted_to_float16_where_the_graph_alone_decides(trt: Any, net: Path, precision: str) -> None:
+    trt.build.build(request_for(net, precision=precision), lambda event: None)
+    assert trt.seen["half"] == (trt.api.strongly_typed_only() and precision == "fp16")
+
+
+def test_float16_graph_is_built_as_it_is(trt: Any, tmp_path: Path) -> None:
     trt.build.build(request_for(half(tmp_path / "half.onnx"), precision="fp16"), lambda event: None)
+    assert trt.seen["half"]
 
 
 def test_dynamic_model_without_profiles_is_refused(ten: Any, net: Path) -> None:
