@@ -40,6 +40,7 @@ from edge_agent.transports.base import Transport
 log = logging.getLogger(__name__)
 
 TURN_S = 0.2  # the main loop comes round at least so often
+BUILD_REPORT_S = 5.0
 OFFER_S = 0.5  # how long a source of which every frame counts waits for room before it looks up
 STOP_CAMERA_S = 2.0
 STOP_PUBLISHER_S = 5.0
@@ -60,7 +61,8 @@ def run_agent(config: Config, models_dir: Path, stop: threading.Event, *, until_
         board = Board(outbox)
         publisher = opened.enter_context(publishing(config, outbox, board))
         board.say_health("starting", reason="loading models")
-        pipeline = opened.enter_context(load_pipeline(config, models_dir))
+        report = BuildReport(board, notifier)
+        pipeline = opened.enter_context(load_pipeline(config, models_dir, report))
         pipeline.warm_up()
         no_text = NoTextLimit(config.pipeline.no_text_interval_s)
         agent = Agent(pipeline, mailbox, cameras, outbox, board, vitals, no_text)
@@ -86,7 +88,7 @@ class Agent:
 
     def main_loop(self, stop: threading.Event, notifier: Notifier, *, until_end: bool = False) -> None:
         """Takes the next frame, reads it, puts the reading out; looks after the states in between."""
-        self.board.say_health("running", backend=self.pipeline.backend)
+        self.board.say_health("running", backend=self.pipeline.backend.name)
         while not stop.is_set():
             frame = self.mailbox.take(TURN_S)
             if frame is not None:
@@ -107,7 +109,7 @@ class Agent:
             log.warning("frame %d of camera %s dropped: %s", frame.seq, frame.camera, exc)
             return
         except EngineError as exc:
-            self.board.say_health("fault", reason=str(exc), backend=self.pipeline.backend)
+            self.board.say_health("fault", reason=str(exc), backend=self.pipeline.backend.name)
             raise
         self.vitals.count(frame.camera, "processed")
         self.vitals.timed(reading.timings_ms)
@@ -117,7 +119,7 @@ class Agent:
     def sections(self) -> dict[str, Callable[[], Any]]:
         """The members of a telemetry message that come from here; called from the telemetry thread."""
         return {
-            "backend": lambda: self.pipeline.backend,
+            "backend": lambda: self.pipeline.backend.name,
             "fps": self.vitals.fps,
             "frames": self.vitals.frames,
             "latency_ms": self.vitals.latency_ms,
@@ -125,6 +127,25 @@ class Agent:
             "withheld_no_text": lambda: dict(self.no_text.withheld),
             "outbox": lambda: asdict(self.outbox.stats()),
         }
+
+
+class BuildReport:
+    """Says how far a build of plans is: as health, and to the service manager, which waits the longer for it."""
+
+    def __init__(self, board: Board, notifier: Notifier) -> None:
+        self._board = board
+        self._notifier = notifier
+        self._said_mono = float("-inf")
+
+    def __call__(self, progress: object) -> None:
+        """Takes anything that says how far it is as text; passes on one in BUILD_REPORT_S."""
+        now_mono = time.monotonic()
+        if now_mono - self._said_mono < BUILD_REPORT_S:
+            return
+        self._said_mono = now_mono
+        self._board.say_health("building", reason=str(progress))
+        self._notifier.status(f"building {progress}")
+        self._notifier.extend(BUILD_REPORT_S * 6)
 
 
 def capture(name: str, config: CameraConfig, mailbox: Mailbox, vitals: Vitals) -> CaptureThread:

@@ -16,8 +16,11 @@ from types import TracebackType
 import cv2
 
 from edge_agent.backends.base import Backend, Engine, Profile
+from edge_agent.backends.build_job import Report
 from edge_agent.backends.choose import choose_backend, look, open_backend
-from edge_agent.config import BackendConfig, Config, PipelineConfig
+from edge_agent.backends.plan import BuildOptions, find_plans_dir
+from edge_agent.backends.trt_settings import TrtSettings
+from edge_agent.config import BackendConfig, Config, PipelineConfig, TensorRtConfig
 from edge_agent.errors import ModelError
 from edge_agent.models import charset as charsets
 from edge_agent.models.spec import ModelSpec, Task, Variant, require_files
@@ -51,7 +54,7 @@ class Pipeline:
         recogniser: TextRecogniser,
         extractor: FieldExtractor,
         engines: Mapping[str, Engine],
-        backend: str,
+        backend: Backend,
     ) -> None:
         self.detector = detector
         self.recogniser = recogniser
@@ -83,7 +86,7 @@ class Pipeline:
             fields=fields,
             timings_ms=timings_ms,
             engines=self.fingerprints,
-            backend=self.backend,
+            backend=self.backend.name,
             reason=None if lines else NO_TEXT,
         )
 
@@ -96,6 +99,7 @@ class Pipeline:
         """Frees the engines; calling it again does nothing."""
         for engine in self.engines.values():
             engine.close()
+        self.backend.close()
 
     def __enter__(self) -> Pipeline:
         return self
@@ -119,29 +123,46 @@ def timed(timings_ms: dict[str, float], stage: str, clock: Callable[[], float] =
     timings_ms[stage] = (clock() - began) * 1e3
 
 
-def load_pipeline(config: Config, models_dir: Path) -> Pipeline:
-    """The pipeline that `config` describes, its engines loaded.
+def load_pipeline(config: Config, models_dir: Path, report: Report | None = None) -> Pipeline:
+    """The pipeline that `config` describes, its engines loaded; `report` is told how far a build of plans is.
 
     Raises ConfigError or ModelError naming what is wrong or missing; nothing stays open then.
     """
     cv2.setNumThreads(1)  # its pool would spin against the engines' own: 1.3x slower on 2 cores
     settings = config.pipeline
-    backend = load_backend(config.backend)
+    backend = load_backend(config.backend, models_dir, report)
     with ExitStack() as opened:
+        opened.callback(backend.close)
         loader = Loader(backend, models_dir, opened)
         detector = loader.detector(settings)
         recogniser = loader.recogniser(settings)
         encoder = loader.encoder(settings)
         extractor = FieldExtractor(config.fields, encoder)
         opened.pop_all()
-    return Pipeline(detector, recogniser, extractor, loader.engines, backend.name)
+    return Pipeline(detector, recogniser, extractor, loader.engines, backend)
 
 
-def load_backend(config: BackendConfig) -> Backend:
+def load_backend(config: BackendConfig, models_dir: Path, report: Report | None = None) -> Backend:
     """The backend that `config` asks for; ConfigError where it cannot run here and nothing else is allowed."""
     choice = choose_backend(config.kind, config.allow_cpu_fallback, look())
     log.log(logging.WARNING if choice.fallback else logging.INFO, "%s", choice)
-    return open_backend(choice, config.threads)
+    return open_backend(choice, config.threads, tensorrt_settings(config.tensorrt, models_dir), report)
+
+
+def tensorrt_settings(config: TensorRtConfig, models_dir: Path) -> TrtSettings:
+    """The configuration in the backend's own terms."""
+    return TrtSettings(
+        plans_dir=config.plans_dir or find_plans_dir(models_dir),
+        options=BuildOptions(
+            precision=config.precision,
+            optimisation_level=config.optimisation_level,
+            dla_core=config.dla_core,
+            tactic_sources=config.tactic_sources,
+        ),
+        workspace_bytes=config.workspace_mb << 20,
+        graphs=config.cuda_graphs,
+        gpu_memory_bytes=None if config.gpu_memory_mb is None else config.gpu_memory_mb << 20,
+    )
 
 
 class Loader:

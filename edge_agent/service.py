@@ -37,6 +37,10 @@ class Notifier:
         """One line for `systemctl status`."""
         self._send(f"STATUS={status}")
 
+    def extend(self, more_s: float) -> None:
+        """Start-up, or a stop, goes on: the manager is to wait at least `more_s` longer."""
+        self._send(f"EXTEND_TIMEOUT_USEC={int(more_s * 1e6)}")
+
     def heartbeat(self) -> None:
         """The main loop has come round; sent at most four times per watchdog interval."""
         now = self._monotonic()

@@ -22,6 +22,7 @@ import pytest
 
 from edge_agent.agent import Agent
 from edge_agent.backends.base import Array, Feed, TensorSpec
+from edge_agent.backends.ort import OrtBackend
 from edge_agent.board import Board
 from edge_agent.cameras.capture import CaptureThread
 from edge_agent.config import CameraConfig, FieldsConfig
@@ -188,7 +189,7 @@ def made_pipeline(answer: Callable[[Feed], dict[str, Array]]) -> Pipeline:
         TextRecogniser(reads, ["", "a"], RecogniserSettings()),
         FieldExtractor(FieldsConfig()),
         {"detect": finds},
-        "made",
+        OrtBackend(1),
     )
 
 

@@ -32,12 +32,14 @@ def test_manager_hears_readiness_heartbeat_and_farewell(tmp_path: Path) -> None:
         notifier.ready("reading")
         for now[0] in (0.0, 0.5, 1.9, 2.0, 2.1, 4.0):  # a quarter of 8 s apart at most
             notifier.heartbeat()
+        notifier.extend(30)
         notifier.stopping()
         assert received(channel) == [
             "READY=1\nSTATUS=reading",
             "WATCHDOG=1",
             "WATCHDOG=1",
             "WATCHDOG=1",
+            "EXTEND_TIMEOUT_USEC=30000000",
             "STOPPING=1",
         ]
 
