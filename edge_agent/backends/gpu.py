@@ -34,11 +34,17 @@ class Gpu:
     """A context manager: leaving it pops the context, so that the process ends with an empty context stack.
 
     `drv` and `tools` are pycuda.driver and pycuda.tools (`open_gpu` brings them). `mapped`: whether page-locked host
-    memory is used by the GPU in place, as is right where both share one memory (integrated GPUs).
+    memory is used by the GPU in place; by default where both share one memory (integrated GPUs).
     """
 
     def __init__(
-        self, drv: Any, tools: Any, graphs: Any = None, index: int = 0, budget_bytes: int | None = None
+        self,
+        drv: Any,
+        tools: Any,
+        graphs: Any = None,
+        index: int = 0,
+        budget_bytes: int | None = None,
+        mapped: bool | None = None,
     ) -> None:
         self._owner = threading.get_ident()
         self.drv = drv
@@ -59,7 +65,7 @@ class Gpu:
         self.integrated = bool(device.get_attribute(drv.device_attribute.INTEGRATED))
         # with unified addressing (every 64-bit Linux) a page-locked block has one address for CPU and GPU
         unified = bool(device.get_attribute(drv.device_attribute.UNIFIED_ADDRESSING))
-        self.mapped = self.integrated and unified
+        self.mapped = unified and (self.integrated if mapped is None else mapped)
         self._context.push()
         try:
             flags = int(drv.host_alloc_flags.DEVICEMAP) if self.mapped else 0
@@ -192,14 +198,14 @@ class Scratch:
         self._gpu.pool.release("scratch")
 
 
-def open_gpu(index: int = 0, budget_bytes: int | None = None, graphs: bool = True) -> Gpu:
+def open_gpu(index: int = 0, budget_bytes: int | None = None, graphs: bool = True, mapped: bool | None = None) -> Gpu:
     """The GPU with this number, for the calling thread. ConfigError where pycuda or CUDA is missing."""
     try:
         import pycuda.driver as drv
         from pycuda import tools
     except ImportError as exc:
         raise ConfigError(f"the tensorrt backend needs pycuda: {exc}; install it with: pip install pycuda") from exc
-    return Gpu(drv, tools, _graph_driver() if graphs else None, index, budget_bytes)
+    return Gpu(drv, tools, _graph_driver() if graphs else None, index, budget_bytes, mapped)
 
 
 def _graph_driver() -> GraphDriver | None:

@@ -7,14 +7,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from edge_agent import config as configuration
 from edge_agent.backends.base import Profile
-from edge_agent.backends.build_job import DEFAULT_WORKSPACE_BYTES, BuildProgress
-from edge_agent.backends.plan import PRECISIONS, BuildOptions, PlanUnusable, find_plans_dir
+from edge_agent.backends.build_job import BuildProgress
+from edge_agent.backends.plan import PRECISIONS, PlanUnusable
 from edge_agent.backends.trt_settings import TrtSettings
 from edge_agent.config import Config
 from edge_agent.errors import EXIT_OK, ConfigError, ModelError
@@ -38,28 +38,21 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("models", nargs="*", metavar="MODEL", help="models (default: those that the settings use)")
     parser.add_argument("--if-stale", action="store_true", help="leave plans alone that fit and are whole")
     parser.add_argument(
-        "--precision",
-        choices=PRECISIONS,
-        default="fp16",
-        help="fp16 (default), fp32, or int8: the quantised model.int8.onnx that `edge-agent calibrate` makes",
+        "--config", type=Path, metavar="FILE", help="the settings the agent runs with (default: built in)"
     )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="settings to read with (default: built in)")
     parser.add_argument("--models-dir", type=Path, metavar="DIR", help="where the models are (default: as configured)")
-    parser.add_argument("--plans-dir", type=Path, metavar="DIR", help="where plans go (default: models folder/plans)")
-    tuning = parser.add_argument_group("tuning")
-    tuning.add_argument(
-        "--workspace-mb", type=int, default=DEFAULT_WORKSPACE_BYTES >> 20, metavar="MB", help="scratch for one layer"
+    tuning = parser.add_argument_group(
+        "tuning",
+        "Plans built with other options than backend.tensorrt of the settings are not the ones the agent loads.",
     )
+    tuning.add_argument("--plans-dir", type=Path, metavar="DIR", help="where plans go")
     tuning.add_argument(
-        "--optimisation-level", type=int, choices=range(6), default=3, help="0 builds soonest, 5 runs fastest"
+        "--precision", choices=PRECISIONS, help="fp16, fp32, or int8: the model.int8.onnx that `calibrate` makes"
     )
+    tuning.add_argument("--workspace-mb", type=int, metavar="MB", help="scratch for one layer while building")
+    tuning.add_argument("--optimisation-level", type=int, choices=range(6), help="0 builds soonest, 5 runs fastest")
     tuning.add_argument("--dla-core", type=int, metavar="N", help="put layers on this DLA core where they fit")
-    tuning.add_argument(
-        "--hardware-compatible", action="store_true", help="plans for every GPU from Ampere on; they run slower"
-    )
-    tuning.add_argument(
-        "--tactic-sources", metavar="A,B", help="where kernels may come from: names of trt.TacticSource"
-    )
+    tuning.add_argument("--tactic-sources", metavar="A,B", help="where kernels may come from")
     parser.set_defaults(func=run)
 
 
@@ -76,8 +69,9 @@ def run(args: argparse.Namespace) -> int:
     """Builds one after the other; 1 when a build failed, else 0."""
     settings = configuration.load(args.config) if args.config else configuration.without_file()
     models_dir = find_models_dir(args.models_dir or settings.models_dir)
-    wanted = targets(args.models, settings, models_dir, args.precision)
-    with closing(open_backend(trt_settings(args, models_dir), Teller(sys.stdout))) as backend:
+    chosen = trt_settings(args, settings, models_dir)
+    wanted = targets(args.models, settings, models_dir, chosen.options.precision)
+    with closing(open_backend(chosen, Teller(sys.stdout))) as backend:
         failed = [target.name for target in wanted if not build(backend, target, args.if_stale)]
     if failed:
         print(f"edge-agent build: not built: {', '.join(failed)}", file=sys.stderr)
@@ -96,19 +90,23 @@ def open_backend(settings: TrtSettings, report: Callable[[BuildProgress], None])
     return TrtBackend(settings, report)
 
 
-def trt_settings(args: argparse.Namespace, models_dir: Path) -> TrtSettings:
-    """The options as TensorRT's settings."""
+def trt_settings(args: argparse.Namespace, settings: Config, models_dir: Path) -> TrtSettings:
+    """What the agent with these settings would use, changed by the options given."""
+    from edge_agent.pipeline import tensorrt_settings
+
+    agents = tensorrt_settings(settings.backend.tensorrt, models_dir)
     sources = tuple(name for name in (args.tactic_sources or "").split(",") if name)
-    return TrtSettings(
-        plans_dir=args.plans_dir or find_plans_dir(models_dir),
-        options=BuildOptions(
-            precision=args.precision,
-            optimisation_level=args.optimisation_level,
-            dla_core=args.dla_core,
-            hardware_compatible=args.hardware_compatible,
-            tactic_sources=sources or None,
-        ),
-        workspace_bytes=args.workspace_mb << 20,
+    options: dict[str, Any] = {
+        "precision": args.precision,
+        "optimisation_level": args.optimisation_level,
+        "dla_core": args.dla_core,
+        "tactic_sources": sources or None,
+    }
+    return replace(
+        agents,
+        plans_dir=args.plans_dir or agents.plans_dir,
+        options=replace(agents.options, **{name: value for name, value in options.items() if value is not None}),
+        workspace_bytes=agents.workspace_bytes if args.workspace_mb is None else args.workspace_mb << 20,
     )
 
 

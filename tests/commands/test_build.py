@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from edge_agent.backends.build_job import BuildProgress
+from edge_agent.backends.plan import BuildOptions
 from edge_agent.commands import build as command
 from edge_agent.config import Config
 from edge_agent.errors import ConfigError, ModelError
@@ -104,6 +105,14 @@ def test_options_become_settings(tensorrt: Any, models_dir: Path, tmp_path: Path
     assert tensorrt.settings.workspace_bytes == 128 << 20
     built = tensorrt.settings.options
     assert (built.precision, built.optimisation_level, built.tactic_sources) == ("fp32", 0, ("JIT_CONVOLUTIONS",))
+
+
+def test_settings_of_the_agent_are_the_defaults(tensorrt: Any, models_dir: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("backend: {tensorrt: {precision: fp32, optimisation_level: 1, workspace_mb: 200}}\n")
+    assert run("det", "--models-dir", str(models_dir), "--config", str(config), "--optimisation-level", "2") == 0
+    assert tensorrt.settings.options == BuildOptions("fp32", optimisation_level=2)
+    assert tensorrt.settings.workspace_bytes == 200 << 20
 
 
 def test_int8_takes_the_quantised_file_or_says_how_to_make_it(models_dir: Path) -> None:

@@ -65,6 +65,23 @@ def test_graphs_and_plain_launches_agree_to_the_bit(backend: Any, plans_dir: Pat
     without.close()
 
 
+def test_mapped_host_memory_gives_the_same_outputs_without_copies(
+    backend: Any, plans_dir: Path, small_model: Path
+) -> None:
+    from edge_agent.backends.gpu import open_gpu
+    from edge_agent.backends.trt import TrtBackend
+
+    copying = backend.load(small_model, support.IMAGE_PROFILES)
+    with open_gpu(mapped=True) as gpu:
+        mapped = TrtBackend(support.settings(plans_dir), gpu=gpu).load(small_model, support.IMAGE_PROFILES)
+        assert gpu.pool.counters()["device"].active_bytes <= max(gpu.scratch.size_bytes, 1)
+        for n, shape in enumerate(SHAPES * 5):
+            image = picture(shape, n)
+            assert np.array_equal(mapped.infer({"image": image})["peak"], copying.infer({"image": image})["peak"]), n
+        mapped.close()
+    copying.close()
+
+
 def test_few_lanes_give_the_same_outputs_as_many(plans_dir: Path, backend: Any, small_model: Path) -> None:
     from edge_agent.backends.trt import TrtBackend
 
