@@ -21,7 +21,7 @@ def stub_source() -> str:
     stubs = [Path(folder) / "tensorrt.pyi" for folder in folders]
     found = next((stub for stub in stubs if stub.exists()), None)
     if found is None:
-        pytest.skip("needs the package tensorrt-stubs")
+        pytest.skip("needs tensorrt-stubs: pip install --no-deps tensorrt-stubs==10.13.0.35.1")
     text = found.read_text(encoding="utf-8")
     # three signatures in the stubs are no Python: a parameter named `in`, and a default before one without
     text = re.sub(r"([(,] *)in\b(?=[:,)])", r"\1in_", text)
