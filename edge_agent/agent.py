@@ -85,12 +85,14 @@ class Agent:
     board: Board
     vitals: Vitals
     no_text: NoTextLimit
+    upcoming: Frame | None = None  # taken early, so that its text is being looked for already
 
     def main_loop(self, stop: threading.Event, notifier: Notifier, *, until_end: bool = False) -> None:
         """Takes the next frame, reads it, puts the reading out; looks after the states in between."""
         self.board.say_health("running", backend=self.pipeline.backend.name)
         while not stop.is_set():
-            frame = self.mailbox.take(TURN_S)
+            frame = self.upcoming or self.mailbox.take(TURN_S)
+            self.upcoming = None
             if frame is not None:
                 self.read(frame)
             statuses = [camera.status() for camera in self.cameras]
@@ -103,7 +105,7 @@ class Agent:
     def read(self, frame: Frame) -> None:
         """Publishes what one frame says; a frame that cannot be read is counted and dropped."""
         try:
-            reading = self.pipeline.read(frame)
+            reading = self.pipeline.read(frame, self.look_ahead)
         except FrameError as exc:
             self.vitals.count(frame.camera, "failed")
             log.warning("frame %d of camera %s dropped: %s", frame.seq, frame.camera, exc)
@@ -115,6 +117,11 @@ class Agent:
         self.vitals.timed(reading.timings_ms)
         if self.no_text.admits(reading):
             self.outbox.put(messages.result(reading))
+
+    def look_ahead(self) -> Frame | None:
+        """The next frame, if one waits."""
+        self.upcoming = self.mailbox.take(0)
+        return self.upcoming
 
     def sections(self) -> dict[str, Callable[[], Any]]:
         """The members of a telemetry message that come from here; called from the telemetry thread."""

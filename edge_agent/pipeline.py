@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +21,7 @@ from edge_agent.backends.choose import choose_backend, look, open_backend
 from edge_agent.backends.plan import BuildOptions, find_plans_dir
 from edge_agent.backends.trt_settings import TrtSettings
 from edge_agent.config import BackendConfig, Config, PipelineConfig, TensorRtConfig
-from edge_agent.errors import ModelError
+from edge_agent.errors import FrameError, ModelError
 from edge_agent.models import charset as charsets
 from edge_agent.models.spec import ModelSpec, Task, Variant, require_files
 from edge_agent.records import Frame, Reading, TextBox
@@ -63,15 +63,20 @@ class Pipeline:
         self.backend = backend
         self.fingerprints = {stage: engine.fingerprint for stage, engine in engines.items()}
 
-    def read(self, frame: Frame) -> Reading:
+    def read(self, frame: Frame, upcoming: Callable[[], Frame | None] = lambda: None) -> Reading:
         """The reading of one frame; no lines and reason `no_text` where there is no text.
 
+        Where engines compute beside the CPU, `upcoming` is asked for the next frame as soon as this one's text is
+        found, and the search in it goes on during the rest of the work here; it should be the next one to be read.
         Raises FrameError when this frame cannot be processed, EngineError when an engine failed.
         """
         timings_ms: dict[str, float] = {}
         with timed(timings_ms, "total"):
             with timed(timings_ms, "detect"):
-                boxes = in_order(self.detector.detect(frame.image))
+                probability = self.detector.probability(frame.image)
+                if self.backend.overlaps:
+                    self._begin(upcoming())
+                boxes = in_order(self.detector.boxes(probability, frame.image))
             with timed(timings_ms, "recognise"):
                 lines = self.recogniser.recognise(frame.image, boxes)
             with timed(timings_ms, "extract"):
@@ -89,6 +94,12 @@ class Pipeline:
             backend=self.backend.name,
             reason=None if lines else NO_TEXT,
         )
+
+    def _begin(self, following: Frame | None) -> None:
+        if following is None:
+            return
+        with suppress(FrameError):  # it is raised again when that frame itself is read
+            self.detector.begin(following.image)
 
     def warm_up(self) -> None:
         """Meets the usual shapes once, so that the first frame is as fast as the next."""

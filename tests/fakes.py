@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edge_agent.backends.base import Array, Feed, TensorSpec, check_feed
-from edge_agent.errors import TransportError
+from edge_agent.errors import EngineError, TransportError
 from edge_agent.records import Message
 from edge_agent.transports.base import Inbound, Outcome, Settle
 
@@ -29,10 +29,23 @@ class FakeEngine:
         self.fingerprint = "fake"
         self.feeds: list[Feed] = []
         self.closed = False
+        self.under_way: Feed | None = None
 
     def infer(self, feed: Feed) -> dict[str, Array]:
+        self.enqueue(feed)
+        return self.collect()
+
+    def enqueue(self, feed: Feed) -> None:
+        if self.closed or self.under_way is not None:
+            raise EngineError("closed, or a run is under way")
         check_feed(self.inputs, feed)
+        self.under_way = feed
         self.feeds.append(feed)
+
+    def collect(self) -> dict[str, Array]:
+        feed, self.under_way = self.under_way, None
+        if feed is None:
+            raise EngineError("nothing to collect")
         return self.answer(feed)
 
     def close(self) -> None:

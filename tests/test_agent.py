@@ -32,6 +32,7 @@ from edge_agent.mailbox import Mailbox
 from edge_agent.no_text import NoTextLimit
 from edge_agent.outbox import MemoryOutbox
 from edge_agent.pipeline import Pipeline
+from edge_agent.records import Frame
 from edge_agent.service import Notifier
 from edge_agent.stages.field_extractor import FieldExtractor
 from edge_agent.stages.text_detector import DetectorSettings, TextDetector
@@ -249,6 +250,26 @@ def test_slow_camera_is_not_starved_by_one_that_is_twenty_times_too_fast() -> No
     assert counts["fast"] + counts["slow"] == 60
     assert counts["slow"] >= 20  # it offers a frame every 1.5 turns, and each second turn is its own
     assert agent.mailbox.drops["fast"] > 10 * counts["fast"]
+
+
+def test_frame_taken_early_is_the_next_one_read_and_none_is_lost() -> None:
+    stop = threading.Event()
+    seen: list[int] = []
+
+    def note(feed: Feed) -> dict[str, Array]:
+        seen.append(int(feed["image"][0, 0, 0, 0]))
+        if len(seen) == 5:
+            stop.set()
+        return no_text(feed)
+
+    outbox = MemoryOutbox(10_000_000, 3600)
+    agent = made_agent(made_pipeline(note), {}, outbox)
+    agent.pipeline.backend.overlaps = True
+    for n in range(6):
+        agent.mailbox.put(Frame(f"camera{n}", n, 0.0, 0.0, np.full((32, 32, 3), n * 10, np.uint8)))
+    agent.main_loop(stop, SILENT)
+    assert seen == [0, 10, 20, 30, 40]
+    assert sorted(results(outbox)) == [f"camera{n}" for n in range(5)]
 
 
 def test_frame_error_costs_one_frame() -> None:

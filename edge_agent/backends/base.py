@@ -74,6 +74,17 @@ class Engine(Protocol):
         """
         ...
 
+    def enqueue(self, feed: Feed) -> None:
+        """The first half of `infer`: starts a run where the backend can, so that the CPU is free meanwhile.
+
+        The feed must stay as it is until `collect`. EngineError when a run is already under way.
+        """
+        ...
+
+    def collect(self) -> dict[str, Array]:
+        """The second half: waits for the run and gives its outputs. EngineError when none is under way."""
+        ...
+
     def close(self) -> None:
         """Frees what the engine holds; calling it again does nothing."""
         ...
@@ -85,6 +96,8 @@ class Backend(Protocol):
     name: str
     # whether a shape met for the first time costs no more than one met before; else stages keep to few shapes
     any_shape: bool
+    # whether a run goes on while the CPU does other work
+    overlaps: bool
 
     def load(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> Engine:
         """An engine for the model file. Raises ModelError where the file cannot be loaded."""

@@ -47,6 +47,7 @@ class OrtBackend:
 
     name = "onnxruntime"
     any_shape = True
+    overlaps = False
 
     def __init__(self, threads: int = 0) -> None:
         self.threads = threads or usable_cores()
@@ -76,12 +77,29 @@ class OrtEngine:
         self.outputs = tuple(tensor_spec(argument) for argument in session.get_outputs())
         self._output_names = [spec.name for spec in self.outputs]
         self._session: onnxruntime.InferenceSession | None = session
+        self._feed: Feed | None = None
 
     def infer(self, feed: Feed) -> dict[str, Array]:
         """Runs once. Raises FrameError for a feed that does not fit, EngineError when inference fails."""
+        self.enqueue(feed)
+        return self.collect()
+
+    def enqueue(self, feed: Feed) -> None:
+        """Takes the feed; the CPU is busy either way, so the run is `collect`'s."""
         if self._session is None:
             raise EngineError(f"engine {self.fingerprint} is closed; load it again to infer")
+        if self._feed is not None:
+            raise EngineError(f"engine {self.fingerprint} has a run under way; collect it before the next one")
         check_feed(self.inputs, feed)
+        self._feed = feed
+
+    def collect(self) -> dict[str, Array]:
+        """Runs the feed that `enqueue` took."""
+        feed, self._feed = self._feed, None
+        if self._session is None:
+            raise EngineError(f"engine {self.fingerprint} is closed; load it again to infer")
+        if feed is None:
+            raise EngineError(f"engine {self.fingerprint} has nothing to collect; enqueue a feed first")
         try:
             outputs = self._session.run(self._output_names, dict(feed))
         except ORT_ERRORS as exc:
@@ -91,7 +109,7 @@ class OrtEngine:
 
     def close(self) -> None:
         """Frees the session; calling it again does nothing."""
-        self._session = None
+        self._session = self._feed = None
 
 
 def session_options(threads: int) -> onnxruntime.SessionOptions:

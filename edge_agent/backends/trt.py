@@ -40,6 +40,7 @@ from edge_agent.backends.plan import (
     is_quantised,
     model_name,
 )
+from edge_agent.backends.profiles import ShapeLog, shapes_path
 from edge_agent.backends.trt_lanes import Lane, LaneCounters, Lanes, Shapes
 from edge_agent.backends.trt_settings import TrtSettings
 from edge_agent.errors import EngineError, FrameError, ModelError
@@ -55,6 +56,7 @@ class TrtBackend:
 
     name = "tensorrt"
     any_shape = False
+    overlaps = True
 
     def __init__(self, settings: TrtSettings, report: Report | None = None, gpu: Gpu | None = None) -> None:
         """`report` is called with the progress of builds; `gpu` by default is opened here."""
@@ -186,6 +188,8 @@ class TrtEngine:
         self.manifest = manifest
         self.name = manifest.key.model
         self.fingerprint = fingerprint(manifest.key)
+        self.shapes = ShapeLog()
+        self._shapes_path = shapes_path(settings.plans_dir, self.name)
         self._gpu = gpu
         self._messages = messages
         self._graphs = gpu.graphs if settings.graphs else None
@@ -248,6 +252,7 @@ class TrtEngine:
                 np.copyto(buffers.view(name, shape), feed[name])
             self._launch(lane)
             self._done.record(self._stream)
+        self.shapes.count(shapes)
         self._pending = lane
 
     def collect(self) -> dict[str, Array]:
@@ -283,7 +288,7 @@ class TrtEngine:
             return float(start.time_till(end)) / runs
 
     def close(self) -> None:
-        """Frees contexts, buffers and the engine; calling it again does nothing."""
+        """Frees contexts, buffers and the engine, keeps the shapes' counts; calling it again does nothing."""
         if self._engine is None:
             return
         self._gpu.require_owner(f"{self.name}.close")
@@ -293,6 +298,10 @@ class TrtEngine:
                     self._stream.synchronize()
         finally:
             self._free()
+        try:
+            self.shapes.save(self._shapes_path)
+        except OSError as exc:
+            logger.warning("%s: the counts of its shapes are lost: %s", self.name, exc)
 
     def _choose_profile(self, shapes: Shapes) -> int:
         for index in self._smallest_first:

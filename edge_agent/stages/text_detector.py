@@ -37,12 +37,31 @@ class TextDetector:
     def __init__(self, engine: Engine, settings: DetectorSettings) -> None:
         self.engine = engine
         self.settings = settings
+        self._begun: Image | None = None
+
+    def begin(self, image: Image) -> None:
+        """Starts looking at `image`, so that the engine computes while the CPU does other work; `probability` of the
+        same image then only waits. What was begun before and not asked for is thrown away."""
+        if self._begun is not None:
+            self._begun = None
+            self.engine.collect()
+        self.engine.enqueue({"image": preprocess(image, self.settings)})
+        self._begun = image
+
+    def probability(self, image: Image) -> npt.NDArray[np.uint8]:
+        """The probability map of `image` (uint8 (H, W, 3) BGR), uint8 (H', W'), 255 = surely text."""
+        if self._begun is not image:
+            self.begin(image)
+        self._begun = None
+        return np.asarray(self.engine.collect()["probability"][0], np.uint8)
+
+    def boxes(self, probability: npt.NDArray[np.uint8], image: Image) -> tuple[TextBox, ...]:
+        """Boxes in px of `image`, in no particular order; empty where there is no text."""
+        return postprocess(probability, image.shape[1], image.shape[0], self.settings)
 
     def detect(self, image: Image) -> tuple[TextBox, ...]:
-        """Boxes in px of `image` (uint8 (H, W, 3) BGR), in no particular order; empty where there is no text."""
-        tensor = preprocess(image, self.settings)
-        probability = self.engine.infer({"image": tensor})["probability"][0]
-        return postprocess(probability, image.shape[1], image.shape[0], self.settings)
+        """`probability` and `boxes` in one."""
+        return self.boxes(self.probability(image), image)
 
     def warm_up(self, width_px: int, height_px: int) -> None:
         """Runs once at the shape that frames of this size will have."""

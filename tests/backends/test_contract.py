@@ -146,3 +146,26 @@ def test_file_that_is_no_model_is_a_model_error_that_names_it(kind: str, content
         path.write_bytes(content)
     with pytest.raises(ModelError, match=r"model\.onnx.*models fetch"):
         backend(kind).load(path)
+
+
+def test_two_halves_are_one_run(engine: Engine) -> None:
+    engine.enqueue({"image": picture(7)})
+    np.testing.assert_array_equal(engine.collect()["colour"], [[7, 7, 7]])
+
+
+def test_second_run_before_the_first_is_collected_is_refused(engine: Engine) -> None:
+    engine.enqueue({"image": picture(7)})
+    with pytest.raises(EngineError):
+        engine.enqueue({"image": picture(8)})
+    np.testing.assert_array_equal(engine.collect()["colour"], [[7, 7, 7]])
+
+
+def test_nothing_enqueued_means_nothing_to_collect(engine: Engine) -> None:
+    with pytest.raises(EngineError):
+        engine.collect()
+
+
+def test_feed_that_does_not_fit_leaves_no_run_behind(engine: Engine) -> None:
+    with pytest.raises(FrameError):
+        engine.enqueue({"image": picture(7).astype(np.float32)})
+    np.testing.assert_array_equal(engine.infer({"image": picture(9)})["colour"], [[9, 9, 9]])

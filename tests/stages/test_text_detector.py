@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyclipper
 import pytest
 
-from edge_agent.backends.base import TensorSpec
+from edge_agent.backends.base import Array, Feed, TensorSpec
 from edge_agent.stages.text_detector import DetectorSettings, TextDetector, from_top_left, postprocess
 from tests.fakes import FakeEngine
 
@@ -83,3 +83,19 @@ def test_detect_feeds_uint8_bgr_at_the_models_multiple() -> None:
     (feed,) = engine.feeds
     assert feed["image"].shape == (1, 736, 1312, 3)
     assert (feed["image"] == (0, 0, 255)).all()
+
+
+def test_search_begun_for_another_frame_is_never_taken_for_this_one() -> None:
+    def grey_is_text(feed: Feed) -> dict[str, Array]:
+        return {"probability": (feed["image"][..., 0] > 100).astype(np.uint8) * 255}
+
+    engine = FakeEngine(grey_is_text, (TensorSpec("image", "uint8", (1, None, None, 3)),))
+    detector = TextDetector(engine, DetectorSettings(min_side_px=32))
+    empty, full = np.zeros((64, 64, 3), np.uint8), np.zeros((64, 64, 3), np.uint8)
+    full[20:40, 5:60] = 200
+    detector.begin(full)
+    assert detector.detect(empty) == ()
+    detector.begin(full)
+    assert len(detector.detect(full)) == 1
+    assert len(engine.feeds) == 3
+    assert detector.detect(empty) == ()
