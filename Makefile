@@ -8,6 +8,16 @@ SOURCE ?=
 FRAMES ?= 60
 BIN    := $(VENV)/bin
 
+# On a Jetson, TensorRT and OpenCV (with GStreamer) come from JetPack: the environment must see them, pip must not
+# bring its own, and JetPack 6's OpenCV wants numpy 1.
+ifneq ($(wildcard /etc/nv_tegra_release),)
+EXTRAS       ?= jetson,demo,dev
+VENV_OPTIONS ?= --system-site-packages
+PIP_MORE     ?= $(if $(shell grep -s '^\# R36' /etc/nv_tegra_release),'numpy<2')
+else
+EXTRAS       ?= cpu,demo,dev
+endif
+
 .PHONY: help demo test check models clean
 .DEFAULT_GOAL := help
 
@@ -17,12 +27,12 @@ help: ## what can be made
 $(BIN)/activate:
 	@echo "== making a virtual environment in $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -c 'import sys; sys.exit("edge_agent needs Python >= 3.10, this is " + sys.version.split()[0]) if sys.version_info < (3, 10) else None'
-	@$(PYTHON) -m venv $(VENV) || { echo "the venv module is missing: apt install python3-venv"; exit 1; }
+	@$(PYTHON) -m venv $(VENV_OPTIONS) $(VENV) || { echo "the venv module is missing: apt install python3-venv"; exit 1; }
 	@touch $@
 
 $(VENV)/.installed: $(BIN)/activate pyproject.toml
 	@echo "== installing edge_agent and what it needs (a minute or two, about 250 MB)"
-	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar on -e '.[dev]'
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar on -e '.[$(EXTRAS)]' $(PIP_MORE)
 	@touch $@
 
 models: $(VENV)/.installed ## fetch and prepare the models (once)
