@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 from edge_agent import config as configuration
 from edge_agent.backends.base import Profile
 from edge_agent.backends.build_job import BuildProgress
-from edge_agent.backends.plan import PRECISIONS, PlanUnusable
+from edge_agent.backends.plan import PRECISIONS, PlanUnusable, model_name
 from edge_agent.backends.trt_settings import TrtSettings
 from edge_agent.config import Config
 from edge_agent.errors import EXIT_OK, ConfigError, ModelError
@@ -38,12 +38,12 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("models", nargs="*", metavar="MODEL", help="models (default: those that the settings use)")
     parser.add_argument("--if-stale", action="store_true", help="leave plans alone that fit and are whole")
     parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="the settings the agent runs with (default: built in)"
+        "--suggest-profiles", action="store_true", help="build nothing; show profiles tuned to the shapes seen here"
     )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the agent's settings (default: built in)")
     parser.add_argument("--models-dir", type=Path, metavar="DIR", help="where the models are (default: as configured)")
     tuning = parser.add_argument_group(
-        "tuning",
-        "Plans built with other options than backend.tensorrt of the settings are not the ones the agent loads.",
+        "tuning", "The agent loads only plans built with the options that its settings have (backend.tensorrt)."
     )
     tuning.add_argument("--plans-dir", type=Path, metavar="DIR", help="where plans go")
     tuning.add_argument(
@@ -71,11 +71,28 @@ def run(args: argparse.Namespace) -> int:
     models_dir = find_models_dir(args.models_dir or settings.models_dir)
     chosen = trt_settings(args, settings, models_dir)
     wanted = targets(args.models, settings, models_dir, chosen.options.precision)
+    if args.suggest_profiles:
+        return suggest_profiles(wanted, chosen.plans_dir)
     with closing(open_backend(chosen, Teller(sys.stdout))) as backend:
         failed = [target.name for target in wanted if not build(backend, target, args.if_stale)]
     if failed:
         print(f"edge-agent build: not built: {', '.join(failed)}", file=sys.stderr)
     return EXIT_FAILED if failed else EXIT_OK
+
+
+def suggest_profiles(wanted: Sequence[Target], plans_dir: Path) -> int:
+    """Shows for each model the `profiles` block that suits what its engine ran, or why there is none; 0."""
+    from edge_agent.backends.profiles import read_shapes, shapes_path, suggest, to_yaml
+
+    for target in wanted:
+        model = model_name(target.onnx_path)
+        runs = read_shapes(shapes_path(plans_dir, model))
+        if not runs:
+            print(f"# {model}: nothing was counted yet; the agent counts shapes while it runs on TensorRT")
+            continue
+        print(f"# {model}: {sum(runs.values())} runs of {len(runs)} shapes; for its model.yaml")
+        print(to_yaml(suggest(target.profiles, runs)))
+    return EXIT_OK
 
 
 def open_backend(settings: TrtSettings, report: Callable[[BuildProgress], None]) -> TrtBackend:

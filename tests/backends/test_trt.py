@@ -15,6 +15,7 @@ import pytest
 
 from edge_agent.backends.base import Profile
 from edge_agent.backends.plan import BuildOptions, PlanKey
+from edge_agent.backends.profiles import read_shapes, shapes_path
 from edge_agent.backends.trt_settings import TrtSettings
 from edge_agent.errors import ConfigError, EngineError, FrameError, ModelError
 from tests.backends import fake_trt
@@ -408,6 +409,15 @@ def test_engine_that_cannot_be_recorded_goes_on_without_graphs_and_says_so(
             check(engine, picture(seed=n))
     assert (engine.counters.capture_failures, engine.counters.plain_launches) == (1, 5)
     assert "CUDA graphs are off" in caplog.text
+
+
+def test_shapes_are_counted_and_kept_when_the_engine_closes(bench: Bench) -> None:
+    engine = bench.engine()
+    for count in (1, 2, 2, 4):
+        check(engine, picture(count))
+    engine.close()
+    counted = read_shapes(shapes_path(bench.settings.plans_dir, "tiny"))
+    assert counted == {(("image", (n, 8, 8, 3)),): runs for n, runs in ((1, 1), (2, 2), (4, 1))}
 
 
 def test_warm_up_leaves_a_graph_behind(bench: Bench) -> None:

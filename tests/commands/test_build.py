@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from edge_agent.backends.build_job import BuildProgress
 from edge_agent.backends.plan import BuildOptions
+from edge_agent.backends.profiles import ShapeLog, shapes_path
 from edge_agent.commands import build as command
 from edge_agent.config import Config
 from edge_agent.errors import ConfigError, ModelError
@@ -144,6 +146,19 @@ def test_machine_without_tensorrt_is_told_what_is_missing(models_dir: Path) -> N
 def test_unknown_model_is_named(models_dir: Path) -> None:
     with pytest.raises(ModelError, match="no model 'nothere'"):
         run("nothere", "--models-dir", str(models_dir))
+
+
+def test_profiles_are_suggested_from_what_ran_here(models_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("det", "--suggest-profiles", "--models-dir", str(models_dir)) == 0
+    assert "det: nothing was counted yet" in capsys.readouterr().out
+    log = ShapeLog()
+    for _ in range(7):
+        log.count((("image", (1, 96, 128, 3)),))
+    log.save(shapes_path(models_dir / "plans", "det"))
+    assert run("det", "--suggest-profiles", "--models-dir", str(models_dir)) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("# det: 7 runs of 1 shapes")
+    assert yaml.safe_load(out)["profiles"][0]["opt"] == {"image": [1, 96, 128, 3]}
 
 
 def progress(done: int) -> BuildProgress:
