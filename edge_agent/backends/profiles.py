@@ -128,10 +128,8 @@ def _best_split(ordered: Sequence[Shapes], runs: Mapping[Shapes, int]) -> int | 
 
 
 def _busiest(shapes: Sequence[Shapes], runs: Mapping[Shapes, int]) -> dict[str, Shape]:
-    def work(one: Shapes) -> tuple[int, Shapes]:
-        return runs[one] * _volume(one), one
-
-    return dict(max(shapes, key=work))
+    busiest: Shapes = max(shapes, key=lambda one: (runs[one] * _volume(one), one))
+    return dict(busiest)
 
 
 def _volume(shapes: Iterable[tuple[str, Shape]]) -> int:
