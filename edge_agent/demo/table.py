@@ -24,6 +24,8 @@ FPS_WINDOW = 30  # readings of one camera that its frames a second are taken ove
 COLUMNS = {"product_name": "product", "lot": "lot", "expiry_date": "expiry", "serial_number": "serial"}
 OTHER = "also"
 CUT = "cut"  # flag of a line, and of the fields in it, that the edge of the picture cuts
+PLAIN_FLAGS = frozenset({"month_precision", "from_gs1"})  # these inform; all other flags mean doubt
+DOUBT = "? "  # in front, where a narrow column does not lose it
 
 
 @dataclass(frozen=True)
@@ -80,13 +82,19 @@ def row(reading: Mapping[str, Any], fps: float | None) -> Row:
 def values_of(name: str, fields: Sequence[Mapping[str, Any]]) -> str:
     """The values of the fields of that name, those cut by the picture's edge left out where there are others.
 
-    Of product names the surest one. A field without a value (a date that does not exist) shows its text, in doubt.
+    Of product names the surest one. What is in doubt begins with `? `.
     """
     found = [field for field in fields if field["name"] == name]
     shown = [field for field in found if CUT not in field["flags"]] or found
     if name == "product_name":
         shown = [max(shown, key=lambda field: float(field["confidence"]))]
-    return " / ".join(dict.fromkeys(safe(field["value"] or f"{field['text']} (?)") for field in shown))
+    return " / ".join(dict.fromkeys(value_of(field) for field in shown))
+
+
+def value_of(field: Mapping[str, Any]) -> str:
+    """The field's value; where it has none (a date that does not exist) the text as seen, in doubt."""
+    sure = field["value"] and PLAIN_FLAGS.issuperset(field["flags"])
+    return ("" if sure else DOUBT) + safe(field["value"] or field["text"])
 
 
 def safe(text: Any) -> str:

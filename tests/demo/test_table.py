@@ -103,7 +103,7 @@ def test_a_field_found_twice_shows_each_value_once() -> None:
 
 def test_a_cut_field_gives_way_to_a_whole_one() -> None:
     assert row(reading(fields=[field("lot", "A"), field("lot", "BC", "cut")]), None).fields == {"lot": "A"}
-    assert row(reading(fields=[field("lot", "BC", "cut")]), None).fields == {"lot": "BC"}
+    assert row(reading(fields=[field("lot", "BC", "cut")]), None).fields == {"lot": "? BC"}
 
 
 def test_of_product_names_the_surest_is_shown() -> None:
@@ -112,7 +112,28 @@ def test_of_product_names_the_surest_is_shown() -> None:
 
 
 def test_a_field_without_a_value_shows_the_text_in_doubt() -> None:
-    assert row(reading(fields=[field("expiry_date", "")]), None).fields == {"expiry_date": "as seen (?)"}
+    assert row(reading(fields=[field("expiry_date", "")]), None).fields == {"expiry_date": "? as seen"}
+
+
+@pytest.mark.parametrize("flag", ["cut", "ambiguous", "repaired", "alternative:2027-03-04", "a flag of tomorrow"])
+def test_a_value_in_doubt_is_shown_so(flag: str) -> None:
+    assert row(reading(fields=[field("expiry_date", "2027-04-03", flag)]), None).fields == {
+        "expiry_date": "? 2027-04-03"
+    }
+
+
+def test_a_flag_that_only_informs_is_no_doubt() -> None:
+    informed = [field("expiry_date", "2027-08-31", "month_precision", "from_gs1")]
+    assert row(reading(fields=informed), None).fields == {"expiry_date": "2027-08-31"}
+
+
+def test_a_narrow_terminal_keeps_the_doubt_of_a_long_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "40")
+    out = Terminal()
+    with LiveTable("title", out) as table:
+        table.add(reading(fields=[field("lot", "L" * 60, "cut")]), 1.0)
+    assert "? LLLL" in out.getvalue()
 
 
 @pytest.mark.parametrize("make", [PlainTable, lambda out: LiveTable("title", out)])

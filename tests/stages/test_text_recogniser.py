@@ -19,6 +19,7 @@ from edge_agent.stages.text_recogniser import (
     directions,
     plan_batches,
     split_wide,
+    touches_edge,
 )
 from tests.fakes import FakeEngine
 
@@ -117,6 +118,35 @@ def test_text_at_the_frames_edge_is_flagged_cut() -> None:
     image = np.full((100, 300, 3), 45, np.uint8)
     lines = stage.recognise(image, [box(0, 10, 100, 20), box(50, 50, 100, 20), box(190, 70, 109, 20)])
     assert [line.flags for line in lines] == [("cut",), (), ("cut",)]
+
+
+@pytest.mark.parametrize("turn", range(4))
+@pytest.mark.parametrize("scale", [1.0, 5.0])
+def test_a_text_is_cut_also_where_its_box_stops_a_little_short_of_the_border(turn: int, scale: float) -> None:
+    """Its ends within a quarter of its height, its sides within a twentieth; the same for every size and direction."""
+    size = np.array((300, 100) if turn % 2 == 0 else (100, 300)) * round(scale)
+
+    def flagged(x: float, y: float, width: float, height: float) -> bool:
+        points = quad(x, y, width, height).points - np.array([149.5, 49.5], np.float32)
+        for _ in range(turn):
+            points = np.stack([-points[:, 1], points[:, 0]], axis=1)
+        return touches_edge(Quad(points * scale + (size - 1) / 2), *map(int, size))
+
+    assert flagged(5, 40, 120, 24)
+    assert flagged(170, 40, 124, 24)
+    assert flagged(60, 0.5, 120, 24)
+    assert flagged(60, 74.5, 120, 24)
+    assert not flagged(8, 40, 120, 24)
+    assert not flagged(170, 40, 121, 24)
+    assert not flagged(60, 3, 120, 24)
+    assert not flagged(60, 71, 120, 24)
+
+
+def test_text_running_down_is_judged_along_its_own_direction() -> None:
+    stage, _ = recogniser()
+    image = np.full((200, 300, 3), 45, np.uint8)
+    lines = stage.recognise(image, [box(5, 40, 20, 100), box(100, 4, 20, 100), box(200, 40, 20, 100)])
+    assert [line.flags for line in lines] == [(), ("cut",), ()]
 
 
 def test_line_below_the_confidence_is_not_a_line() -> None:
