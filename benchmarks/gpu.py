@@ -526,7 +526,11 @@ def bert(args: argparse.Namespace, notes: Notes) -> None:
 
 def torch_times(args: argparse.Namespace) -> dict[str, Any]:
     """{"bert-base 1x64": {"p50_ms", "back_to_back_ms"}, ...} measured by another Python, which has torch."""
-    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "LD_LIBRARY_PATH", "PYTHONHOME")}
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
+    # what this Python brought along would get in the way of that one; the driver's folder must stay
+    folders = [Path(folder) for folder in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if folder]
+    kept = [f for f in folders if not any(f.glob("libnvinfer*")) and not any(f.glob("libpython3*"))]
+    environment["LD_LIBRARY_PATH"] = os.pathsep.join(map(str, kept))
     command = [args.torch_python, str(ROOT / "benchmarks" / "torch_bert.py"), json.dumps(BERT_SHAPES)]
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)

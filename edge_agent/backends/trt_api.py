@@ -274,6 +274,14 @@ def select_profile(context: trt.IExecutionContext, profile: int, stream_handle: 
     return bool(context.set_optimization_profile_async(profile, stream_handle))
 
 
+def unsettled(context: trt.IExecutionContext) -> list[str]:
+    """The tensors whose shape does not follow from the input shapes that were set; none when all is well."""
+    try:
+        return [str(name) for name in context.infer_shapes()]
+    except RuntimeError as exc:  # the bindings raise where C++ returns an error code
+        return [str(exc)]
+
+
 def deserialise(content: bytes, trt_logger: trt.ILogger, messages: LastMessages) -> tuple[trt.Runtime, trt.ICudaEngine]:
     """Runtime and engine from a plan's bytes; keep the runtime as long as the engine.
 

@@ -175,10 +175,12 @@ class Lanes:
         for name, shape in shapes:
             if not lane.context.set_input_shape(name, shape):
                 raise EngineError(f"{self._name}: TensorRT refuses {name} of shape {shape}: {self._messages}")
-        unsettled = lane.context.infer_shapes()
+        unsettled = trt_api.unsettled(lane.context)
         outputs = tuple((spec.name, trt_api.sizes(lane.context.get_tensor_shape(spec.name))) for spec in self._outputs)
         if unsettled or any(d < 0 for _, shape in outputs for d in shape):
-            raise EngineError(f"{self._name}: outputs {outputs} stay open for inputs {shapes}: {self._messages}")
+            raise EngineError(
+                f"{self._name}: outputs {outputs} stay open for inputs {shapes}: {unsettled} {self._messages}"
+            )
         if self._buffers is not None and not self._buffers.holds((*shapes, *outputs)):
             raise EngineError(f"{self._name}: outputs {outputs} of inputs {shapes} are larger than their buffers")
         lane.inputs, lane.outputs = shapes, outputs

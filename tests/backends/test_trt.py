@@ -211,6 +211,17 @@ def test_output_that_stays_open_is_an_error(bench: Bench, monkeypatch: pytest.Mo
         engine.infer({"image": picture(3)})
 
 
+def test_shapes_that_cannot_be_inferred_are_an_engine_error(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = bench.engine()
+
+    def refuse(context: Any) -> list[str]:
+        raise RuntimeError("infer_shapes error code: -1")
+
+    monkeypatch.setattr(bench.trt.IExecutionContext, "infer_shapes", refuse)
+    with pytest.raises(EngineError, match="infer_shapes error code: -1"):
+        engine.infer({"image": picture(3)})
+
+
 def test_output_larger_than_its_buffer_is_an_error(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = bench.engine()
     monkeypatch.setattr(bench.trt.IExecutionContext, "get_tensor_shape", lambda *_: fake_trt.Dims((1 << 30,)))
