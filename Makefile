@@ -18,6 +18,9 @@ else
 EXTRAS       ?= cpu,demo,dev
 endif
 
+# the variable as one word for the shell, as it was typed: a name or password may hold blanks, quotes and dollars
+quoted = '$(subst ','\'',$(value $(1)))'
+
 .PHONY: help demo test check models clean
 .DEFAULT_GOAL := help
 
@@ -39,7 +42,7 @@ models: $(VENV)/.installed ## fetch and prepare the models (once)
 	@$(BIN)/edge-agent models fetch
 
 demo: models ## see labels being read; SOURCE=/dev/video0, a file, a folder or an RTSP URL uses your own, FRAMES=N ends it
-	@$(BIN)/edge-agent demo --frames $(FRAMES) $(if $(SOURCE),--source '$(SOURCE)')
+	@$(BIN)/edge-agent demo $(if $(FRAMES),--frames '$(FRAMES)') $(if $(value SOURCE),--source=$(call quoted,SOURCE))
 
 test: models ## the whole test suite
 	@$(BIN)/python -m pytest

@@ -1,8 +1,11 @@
-"""What `make` installs, as pyproject.toml declares it: it must come from a plain package index onto any machine."""
+"""What `make` installs and runs: packages that a plain index has for any machine, and the user's words as typed."""
 
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
+import subprocess
 
 import pytest
 
@@ -28,3 +31,27 @@ def test_what_make_installs_asks_for_nothing_of_nvidias(extra: str) -> None:
 @pytest.mark.parametrize("extra", ["", "demo", "jetson"])
 def test_opencv_comes_with_the_cpu_extra_alone(extra: str) -> None:
     assert [line for line in declared(extra) if "opencv" in line.lower()] == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "clip.mp4",
+        "a folder",
+        "it's here",
+        'the "best" one',
+        "rtsp://u:p$a$$b#c;d@192.0.2.1/live?x=1&y",
+        "$(x)",
+        "`id`",
+        "~",
+    ],
+)
+def test_make_demo_hands_the_source_on_as_it_was_typed(source: str) -> None:
+    if shutil.which("make") is None:
+        pytest.skip("needs make")
+    command = ["make", "--dry-run", "--silent", "demo", f"SOURCE={source}", "FRAMES=15"]
+
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+
+    (line,) = [line for line in shown.splitlines() if "edge-agent demo" in line]
+    assert shlex.split(line)[1:] == ["demo", "--frames", "15", f"--source={source}"]

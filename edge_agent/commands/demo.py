@@ -46,7 +46,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _count(text: str) -> int:
-    count = int(text)
-    if count < 0:
-        raise argparse.ArgumentTypeError(f"{text} is negative; expected a number of readings, 0 for no end")
-    return count
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} given; expected a number of readings, 0 for no end")
+    return int(text)

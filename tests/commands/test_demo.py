@@ -36,9 +36,11 @@ def test_without_options_the_sample_video_plays_until_ctrl_c(monkeypatch: pytest
     assert (args.source, args.frames, args.json, args.keep) == (None, 0, False, False)
 
 
-@pytest.mark.parametrize("count", ["-1", "many", ""])
+@pytest.mark.parametrize("count", ["-1", "many", "", "1.5", "²"])
 def test_a_number_of_frames_that_is_none_is_refused(count: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         parsed("--frames", count)
     assert left.value.code == 2
-    assert "--frames" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "--frames" in said
+    assert "expected a number of readings" in said
