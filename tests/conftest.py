@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import edge_agent  # noqa: F401 - before any test imports onnxruntime, which reports home otherwise
+
 pytest_plugins = ["tests.broker"]
 
 ROOT = Path(__file__).resolve().parent.parent
