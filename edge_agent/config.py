@@ -10,11 +10,9 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import ipaddress
-import logging
 import os
 import re
 import socket
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -33,7 +31,7 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
 from edge_agent.errors import ConfigError
-from edge_agent.secrets import MASK, masked, read_password_file
+from edge_agent.secrets import MASK, masked, private_file_caution, read_password_file
 from edge_agent.settings.environment import overrides, variable_of
 from edge_agent.settings.keys import filled, flat, leaves, merge_patched, merged, tree_of, value_at
 from edge_agent.settings.problems import KeyPath, Problem, dotted
@@ -67,8 +65,6 @@ LIVE = frozenset(
     }
 )
 
-_log = logging.getLogger(__name__)
-
 
 def _number_as_text(value: Any) -> Any:
     """`source: 0` and `protocol: 5` are whole numbers in YAML and text here."""
@@ -97,6 +93,8 @@ def _full_path(path: Path) -> Path:
     text = str(path)
     if text.startswith("~"):
         raise ValueError("a path cannot begin with ~; write it in full")
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):  # Path has made one slash of two
+        raise ValueError("is an address; expected a path to a file or folder")
     if text == "." or len(text) > 4096 or any(ord(character) < 32 for character in text):
         raise ValueError("is no path to a file or folder")
     return path
@@ -425,17 +423,10 @@ class Config(Section):
 def load(path: Path, environ: Mapping[str, str] = os.environ) -> Config:
     """The settings in the file, with EDGE_AGENT_* of `environ` over them.
 
-    Relative paths in the file start at the file's folder. An empty file means the defaults, with a warning in the log.
+    Relative paths in the file start at the file's folder. An empty file means the defaults (`cautions` says so).
     Raises ConfigError with every problem, one a line.
     """
-    document = parse_document(_read(path), str(path), MAX_FILE_BYTES)
-    if not document.values and not document.problems:
-        _log.warning("%s is empty: every setting has its default", path)
-    config = _loaded(document, path.parent.absolute(), environ)
-    in_file = [value_at(document.values, ("cameras", name, "source")) for name in config.cameras]
-    if any(isinstance(source, str) and has_password(source) for source in in_file) and _others_may_read(path):
-        _log.warning("%s holds a password and may be read by others; run: chmod 600 %s", path, path)
-    return config
+    return _loaded(parse_document(_read(path), str(path), MAX_FILE_BYTES), path.parent.absolute(), environ)
 
 
 def without_file(environ: Mapping[str, str] = os.environ) -> Config:
@@ -491,9 +482,12 @@ def is_live(key: str) -> bool:
     return any(fnmatch.fnmatchcase(key, pattern) for pattern in LIVE)
 
 
-def cautions(config: Config) -> list[Problem]:
-    """What is allowed but hardly meant; `path` leads to the key. Nothing in it is secret."""
-    found = [] if config.cameras else [Problem(0, ("cameras",), "none is configured; nothing will be read")]
+def cautions(config: Config, file: Path | None = None) -> list[Problem]:
+    """What is allowed but hardly meant, in `config` and the `file` it was loaded from; `path` leads to the key, () for
+    the file as a whole. Nothing in it is secret."""
+    found = [] if file is None else [Problem(0, (), why) for why in _file_cautions(file)]
+    if not config.cameras:
+        found.append(Problem(0, ("cameras",), "none is configured; nothing will be read"))
     by_source: dict[str, str] = {}
     for name, camera in config.cameras.items():
         path: KeyPath = ("cameras", name, "source")
@@ -504,9 +498,29 @@ def cautions(config: Config) -> list[Problem]:
             first = by_source.setdefault(camera.source, name)
             if first != name:
                 found.append(Problem(0, path, f"is that of camera {first} as well; most cameras serve one reader"))
+            found += _private_file("cameras", name, "password_file", file=camera.password_file)
     if config.transport == "mqtt":
+        found += _private_file("mqtt", "password_file", file=config.mqtt.password_file)
+        found += _private_file("mqtt", "key_file", file=config.mqtt.key_file)
         found += [Problem(0, ("mqtt", key), why) for key, why in _mqtt_cautions(config.mqtt)]
     return found
+
+
+def _file_cautions(path: Path) -> Iterator[str]:
+    values = parse_document(_read(path), str(path), MAX_FILE_BYTES).values
+    if not values:
+        yield "is empty: every setting has its default"
+    cameras = values.get("cameras")
+    sources = [value_at(cameras, (name, "source")) for name in cameras] if isinstance(cameras, Mapping) else []
+    if any(isinstance(source, str) and has_password(source) for source in sources):
+        caution = private_file_caution(path)
+        if caution is not None:
+            yield f"holds a password: {caution}"
+
+
+def _private_file(*key: str, file: Path | None) -> list[Problem]:
+    caution = None if file is None else private_file_caution(file)
+    return [] if caution is None else [Problem(0, key, caution)]
 
 
 def _mqtt_cautions(mqtt: MqttConfig) -> Iterator[tuple[str, str]]:
@@ -538,10 +552,6 @@ def _read(path: Path) -> bytes:
         raise ConfigError(f"{path}: there is no such file; name yours, or begin with a copy of config.yaml") from None
     except OSError as exc:
         raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
-
-
-def _others_may_read(path: Path) -> bool:
-    return bool(path.stat().st_mode & stat.S_IROTH)
 
 
 def _anchored(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Journal: the program's own log, one line an event on stderr, for people (`text`) or programs (`json`).
 
-Under systemd stderr is the journal: the level goes before each line as sd-daemon(3) has it, and the time is left to
-the journal.
+Where stderr is systemd's journal, the level goes before each line as sd-daemon(3) has it, and the time is left to the
+journal.
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ import json
 import logging
 import os
 import sys
+import threading
 from collections.abc import Mapping
+from types import TracebackType
 from typing import TextIO
 
 from edge_agent.config import Config, LogConfig
 from edge_agent.records import rfc3339
 from edge_agent.secrets import Secrets, read_password_file, url_secrets
+
+log = logging.getLogger(__name__)
 
 # syslog(3) priorities of the levels
 PRIORITIES = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
@@ -25,15 +29,19 @@ class TextLines(logging.Formatter):
     """`2026-11-30T12:00:00.000Z WARNING camera line1 is offline: ...`; control characters are escaped, so that one
     event is one line whatever it quotes."""
 
-    def __init__(self, under_systemd: bool) -> None:
+    def __init__(self, to_journal: bool) -> None:
         super().__init__()
-        self._under_systemd = under_systemd
+        self._to_journal = to_journal
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return printable(record.message)
 
     def format(self, record: logging.LogRecord) -> str:
-        text = "\n".join(printable(line) for line in super().format(record).split("\n"))
-        if self._under_systemd:
-            return f"<{PRIORITIES.get(record.levelname, 6)}>{text}"
-        return f"{rfc3339(record.created)} {record.levelname:<7} {text}"
+        """The event's line, then those of a traceback where there is one."""
+        lines = [printable(line) for line in super().format(record).split("\n")]
+        if self._to_journal:  # which takes each line for an event
+            return "\n".join(f"<{PRIORITIES.get(record.levelname, 6)}>{line}" for line in lines)
+        return f"{rfc3339(record.created)} {record.levelname:<7} " + "\n".join(lines)
 
 
 class JsonLines(logging.Formatter):
@@ -52,7 +60,7 @@ class JsonLines(logging.Formatter):
 
 
 def printable(text: str) -> str:
-    """`text` with control characters, lone surrogates and direction marks as escapes."""
+    """`text` with control characters, line ends, lone surrogates and direction marks as escapes."""
     return "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
@@ -61,10 +69,39 @@ def start_logging(
 ) -> None:
     """Sends the log of the whole process to `stream`, without secrets; replaces what was set before."""
     lines = logging.StreamHandler(stream)
-    lines.setFormatter(JsonLines() if config.format == "json" else TextLines("JOURNAL_STREAM" in environ))
+    lines.setFormatter(JsonLines() if config.format == "json" else TextLines(is_journal(stream, environ)))
     lines.addFilter(secrets)
     logging.basicConfig(handlers=[lines], level=config.level.upper(), force=True)
     logging.captureWarnings(capture=True)
+
+
+def is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Whether `stream` is systemd's journal: JOURNAL_STREAM alone is handed down to a desktop's terminals as well."""
+    try:
+        status = os.fstat(stream.fileno())
+    except (OSError, ValueError):  # a closed stream, or one that is no file
+        return False
+    return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
+def log_uncaught() -> None:
+    """Has errors that nobody foresaw, in any thread, written by the log as well: without secrets, in its format."""
+
+    def main_thread(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            sys.__excepthook__(kind, error, trace)
+        else:
+            log.critical("ended by an error that nobody foresaw", exc_info=(kind, error, trace))
+
+    def other_thread(args: threading.ExceptHookArgs) -> None:
+        error = args.exc_value or args.exc_type()
+        name = args.thread.name if args.thread is not None else "unknown"
+        log.critical(
+            "thread %s ended by an error that nobody foresaw", name, exc_info=(args.exc_type, error, args.exc_traceback)
+        )
+
+    sys.excepthook = main_thread
+    threading.excepthook = other_thread
 
 
 def secrets_of(config: Config) -> Secrets:

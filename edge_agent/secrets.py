@@ -30,8 +30,6 @@ _SECRET_PARAMETER = re.compile(
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:?/+")
 _HOST_AND_PORT = re.compile(r"(?:[\w.-]+|\[[0-9A-Fa-f:.%]+\])(?::[0-9]*)?")
 
-_log = logging.getLogger(__name__)
-
 
 def is_secret_key(name: str) -> bool:
     """Whether the value of a setting called `name` may hold a secret: such values are never repeated in a message."""
@@ -125,8 +123,8 @@ def with_password(url: str, password: str | None) -> str:
 def read_password_file(path: Path) -> str:
     """The password in `path`: UTF-8, one line; the newline at its end is not part of it.
 
-    Logs a warning when others than the owner may read the file. Raises ConfigError when it cannot be read, others may
-    write it, it is empty, or holds more than one line.
+    Raises ConfigError when it cannot be read, anybody may write it, it is empty, or holds more than one line.
+    `private_file_caution` tells whether others may read it.
     """
     try:
         mode = path.stat().st_mode
@@ -138,7 +136,10 @@ def read_password_file(path: Path) -> str:
         raise ConfigError(
             f"password file {path} cannot be read: {exc.strerror}; expected a file with one line"
         ) from exc
-    _check_mode(path, stat.S_IMODE(mode))
+    if mode & stat.S_IWOTH:
+        raise ConfigError(
+            f"password file {path} may be written by anybody (mode {stat.S_IMODE(mode):04o}); run: chmod 600 {path}"
+        )
     if len(raw) > MAX_PASSWORD_BYTES:
         raise ConfigError(f"password file {path} is longer than {MAX_PASSWORD_BYTES} bytes; expected one line")
     try:
@@ -153,13 +154,16 @@ def read_password_file(path: Path) -> str:
     return password
 
 
-def _check_mode(path: Path, mode: int) -> None:
-    """Raises ConfigError for a file that anybody may write, logs a warning for one that others may read."""
-    if mode & stat.S_IWOTH:
-        raise ConfigError(f"password file {path} may be written by anybody (mode {mode:04o}); run: chmod 600 {path}")
+def private_file_caution(path: Path) -> str | None:
+    """What to do where others than its owner may read a file that is meant for it alone; None where nothing is."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return None  # whoever reads it says what is wrong
     private = any(path.is_relative_to(folder) for folder in PRIVATE_FOLDERS)
-    if mode & (stat.S_IRGRP | stat.S_IROTH) and not private:
-        _log.warning("password file %s may be read by others (mode %04o); run: chmod 600 %s", path, mode, path)
+    if private or not mode & (stat.S_IRGRP | stat.S_IROTH):
+        return None
+    return f"{path} may be read by others (mode {mode:04o}); run: chmod 600 {path}"
 
 
 class Secrets(logging.Filter):

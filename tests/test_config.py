@@ -151,9 +151,10 @@ def test_settings_are_frozen() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"# nothing yet\n", b"---\n", b"\xef\xbb\xbf"])
-def test_empty_file_means_defaults_said_aloud(folder: Path, text: bytes, caplog: pytest.LogCaptureFixture) -> None:
+def test_empty_file_means_defaults_said_aloud(folder: Path, text: bytes) -> None:
     assert load_text(text) == Config()
-    assert "config.yaml is empty: every setting has its default" in caplog.text
+    said = [caution.text for caution in cautions(Config(), Path("config.yaml"))]
+    assert said[0] == "is empty: every setting has its default"
 
 
 def test_heading_with_nothing_below_means_defaults(folder: Path) -> None:
@@ -282,6 +283,8 @@ log: {level: inf}
         ("pipeline: {box_threshold: 1.5}", "pipeline.box_threshold: 1.5 is greater than 1.0"),
         ("telemetry: {interval_s: 1e999}", "telemetry.interval_s: '1e999' is too large a number"),
         ("port: 5", "port: unknown key; did you mean mqtt.port?"),
+        ("password: x", "password: unknown key; did you mean mqtt.password_file?"),
+        ("cameras: {a: {kind: csi, source: 0, password: x}}", "a.password: unknown key; did you mean password_file?"),
         ("zzzzz: 5", "zzzzz: unknown key; known here: backend, cameras"),
         ("__class__: 5", "__class__: unknown key"),
         ("transport: NO", "transport: 'NO' is true or false to YAML 1.1; put it in quotes"),
@@ -463,17 +466,41 @@ def test_no_pydantic_error_repeats_a_password(source: str) -> None:
     assert "S3cr" not in str(caught.value)
 
 
-def test_file_with_a_password_that_others_may_read_is_warned_of(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    text = "cameras: {a: {kind: rtsp, source: 'rtsp://u:S3cret@h/'}}"
-    Path("config.yaml").touch(0o644)
-    Path("config.yaml").chmod(0o644)
-    load_text(text)
-    assert "may be read by others; run: chmod 600 config.yaml" in caplog.text
-    assert "S3cret" not in caplog.text
-    caplog.clear()
-    Path("config.yaml").chmod(0o600)
-    load_text(text)
-    assert caplog.text == ""
+@pytest.mark.parametrize(("mode", "warned"), [(0o644, True), (0o640, True), (0o600, False)])
+def test_file_with_a_password_that_others_may_read_is_warned_of(folder: Path, mode: int, warned: bool) -> None:
+    Path("config.yaml").touch()
+    Path("config.yaml").chmod(mode)
+    config = load_text("cameras: {a: {kind: rtsp, source: 'rtsp://u:S3cret@h/'}}")
+    said = "\n".join(caution.text for caution in cautions(config, Path("config.yaml")))
+    assert ("holds a password: config.yaml may be read by others" in said) == warned
+    assert "S3cret" not in said
+
+
+def test_private_files_that_others_may_read_are_warned_of_once_each(folder: Path) -> None:
+    for name in ("camera", "mqtt", "key", "spare"):
+        Path(name).write_text("S3cret\n", encoding="utf-8")
+        Path(name).chmod(0o644)
+    config = load_text(
+        "cameras:\n"
+        "  a: {kind: rtsp, source: rtsp://u@h/, password_file: camera}\n"
+        "  b: {kind: rtsp, source: rtsp://u@h/, password_file: spare, enabled: false}\n"
+        "mqtt: {tls: true, ca_file: ca, cert_file: cert, key_file: key, port: 8883, username: u, password_file: mqtt}\n"
+    )
+    said = {dotted(caution.path): caution.text for caution in cautions(config)}
+    assert set(said) == {"cameras.a.password_file", "mqtt.password_file", "mqtt.key_file"}
+    assert said["mqtt.key_file"] == f"{folder}/key may be read by others (mode 0644); run: chmod 600 {folder}/key"
+    for name in ("camera", "mqtt", "key"):
+        Path(name).chmod(0o600)
+    assert cautions(config) == []
+
+
+@pytest.mark.parametrize("key", ["models_dir", "mqtt.ca_file", "mqtt.password_file"])
+def test_address_in_place_of_a_path_is_refused_without_its_password(folder: Path, key: str) -> None:
+    section, _, name = key.rpartition(".")
+    line = f"{name}: rtsp://admin:S3cret@host/live"
+    (said,) = refusal(f"{section}: {{username: u, tls: true, {line}}}" if section else line)
+    assert f"{key}: is an address; expected a path to a file or folder" in said
+    assert "S3cret" not in said
 
 
 def test_shown_settings_hold_no_password() -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,14 +43,63 @@ def written(config: LogConfig, environ: dict[str, str]) -> str:
 def test_text_has_time_level_and_neither_secret_nor_control_character() -> None:
     text = written(LogConfig(), {})
     assert "too quiet" not in text
-    assert "Z WARNING camera said two" in text
+    assert "Z WARNING camera said two\\nlines with" in text  # nobody forges a line of the log
     assert "\\x1b[31m\\u202e" in text
     assert "ValueError: broken by ***" in text
     assert "S3cret" not in text
 
 
-def test_journal_gets_priorities_and_no_time() -> None:
-    assert written(LogConfig(), {"JOURNAL_STREAM": "8:1"}).startswith("<4>camera said two")
+def test_journal_gets_a_priority_before_each_line_and_no_time(tmp_path: Path) -> None:
+    with (tmp_path / "journal").open("w+", encoding="utf-8") as stream:
+        status = os.fstat(stream.fileno())
+        start_logging(LogConfig(), Secrets(), stream, {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"})
+        try:
+            raise ValueError("broken")
+        except ValueError:
+            logging.getLogger("edge_agent.test").exception("caught")
+        stream.seek(0)
+        lines = stream.read().splitlines()
+    assert lines[0] == "<3>caught"
+    assert lines[-1] == "<3>ValueError: broken"
+    assert all(line.startswith("<3>") for line in lines)
+
+
+def test_terminal_of_a_desktop_is_not_taken_for_the_journal(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w+", encoding="utf-8") as stream:
+        start_logging(LogConfig(), Secrets(), stream, {"JOURNAL_STREAM": "8:1"})
+        logging.getLogger("edge_agent.test").warning("hello")
+        stream.seek(0)
+        assert stream.read().endswith("Z WARNING hello\n")
+
+
+UNFORESEEN = """
+import sys, threading
+from edge_agent.config import LogConfig
+from edge_agent.journal import log_uncaught, start_logging
+from edge_agent.secrets import Secrets
+start_logging(LogConfig(format=sys.argv[1]), Secrets(["S3cret!pw"]))
+log_uncaught()
+def fail():
+    raise TypeError("cannot open rtsp://admin:S3cret%21pw@host")
+thread = threading.Thread(target=fail, name="publisher")
+thread.start()
+thread.join()
+fail()
+"""
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_error_that_nobody_foresaw_is_logged_in_form_and_without_secrets(form: str) -> None:
+    done = subprocess.run([sys.executable, "-c", UNFORESEEN, form], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "S3cret" not in done.stderr
+    assert done.stderr.count("TypeError: cannot open rtsp://admin:***@host") == 2
+    assert "thread publisher ended by an error that nobody foresaw" in done.stderr
+    if form == "json":
+        events = [json.loads(line) for line in done.stderr.splitlines()]
+        assert [event["level"] for event in events] == ["critical", "critical"]
+    else:
+        assert "Z CRITICAL ended by an error that nobody foresaw" in done.stderr
 
 
 def test_json_is_one_object_a_line() -> None:

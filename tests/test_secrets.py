@@ -17,6 +17,7 @@ from edge_agent.secrets import (
     Secrets,
     is_secret_key,
     masked,
+    private_file_caution,
     read_password_file,
     url_password,
     url_secrets,
@@ -213,19 +214,22 @@ def test_password_file_refuses_what_is_no_password(tmp_path: Path, raw: bytes, m
 
 
 @pytest.mark.parametrize(("mode", "warned"), [(0o600, False), (0o400, False), (0o640, True), (0o644, True)])
-def test_password_file_that_others_may_read_is_warned_of(
-    tmp_path: Path, mode: int, warned: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    read_password_file(_password_file(tmp_path, b"S3cret\n", mode))
-    assert ("chmod 600" in caplog.text) == warned
+def test_private_file_that_others_may_read_is_named_with_the_cure(tmp_path: Path, mode: int, warned: bool) -> None:
+    path = _password_file(tmp_path, b"S3cret\n", mode)
+    caution = private_file_caution(path)
+    assert caution == (f"{path} may be read by others (mode {mode:04o}); run: chmod 600 {path}" if warned else None)
 
 
-def test_password_file_in_a_private_folder_is_not_warned_of(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("edge_agent.secrets.PRIVATE_FOLDERS", (tmp_path,))
-    read_password_file(_password_file(tmp_path, b"S3cret\n", 0o444))
+def test_reading_a_password_again_and_again_says_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = _password_file(tmp_path, b"S3cret\n", 0o644)
+    assert {read_password_file(path) for _ in range(3)} == {"S3cret"}
     assert caplog.text == ""
+
+
+def test_file_in_a_private_folder_or_nowhere_is_not_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edge_agent.secrets.PRIVATE_FOLDERS", (tmp_path,))
+    assert private_file_caution(_password_file(tmp_path, b"S3cret\n", 0o444)) is None
+    assert private_file_caution(Path("/nowhere/at/all")) is None
 
 
 def test_password_file_that_anybody_may_write_is_refused(tmp_path: Path) -> None:

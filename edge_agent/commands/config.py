@@ -9,7 +9,7 @@ from pathlib import Path
 
 from edge_agent.config import Config, cautions, load, shown
 from edge_agent.errors import EXIT_OK
-from edge_agent.settings.problems import dotted
+from edge_agent.settings.problems import said
 from edge_agent.settings.strict_yaml import dump
 
 DEFAULT_FILE = Path("config.yaml")
@@ -49,8 +49,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def validate_file(args: argparse.Namespace) -> int:
     """Prints `config.yaml: ok (2 cameras)`, cautions to stderr; ConfigError lists what is wrong."""
     config = load(args.file)
-    for caution in cautions(config):
-        print(f"{args.file}: warning: {dotted(caution.path)}: {caution.text}", file=sys.stderr)
+    for caution in cautions(config, args.file):
+        print(f"{args.file}: warning: {said(caution)}", file=sys.stderr)
     count = len(config.cameras)
     print(f"{args.file}: ok ({count} camera{'' if count == 1 else 's'})")
     return EXIT_OK

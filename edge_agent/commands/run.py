@@ -31,16 +31,17 @@ def run(args: argparse.Namespace) -> int:
     """Runs until stopped; 0 after a wished stop."""
     from edge_agent import config as configuration
     from edge_agent.agent import run_agent
-    from edge_agent.journal import secrets_of, start_logging
+    from edge_agent.journal import log_uncaught, secrets_of, start_logging
     from edge_agent.models.spec import find_models_dir
     from edge_agent.service import stop_on_signals
-    from edge_agent.settings.problems import dotted
+    from edge_agent.settings.problems import said
 
     stop = threading.Event()
     with stop_on_signals(stop):
         config = configuration.load(args.config)
         start_logging(config.log, secrets_of(config))
-        for caution in configuration.cautions(config):
-            log.warning("%s: %s", dotted(caution.path), caution.text)
+        log_uncaught()
+        for caution in configuration.cautions(config, args.config):
+            log.warning("%s: %s", args.config, said(caution))
         run_agent(config, find_models_dir(args.models_dir or config.models_dir), stop, until_end=args.until_end)
     return 0

@@ -34,10 +34,15 @@ def listed(origin: str, problems: Iterable[Problem]) -> str:
     for problem in sorted(problems, key=lambda p: (p.line, [str(part) for part in p.path])):
         where = problem.origin or origin
         where += f":{problem.line}" if problem.line else ""
-        lines.append(": ".join(part for part in (where, dotted(problem.path), problem.text) if part))
+        lines.append(": ".join(part for part in (where, said(problem)) if part))
     if len(lines) > MAX_PROBLEMS:
         lines[MAX_PROBLEMS:] = [f"{origin}: and {len(lines) - MAX_PROBLEMS} more"]
     return "\n".join(lines)
+
+
+def said(problem: Problem) -> str:
+    """A problem as one line without its place: `mqtt.port: 70000 is greater than 65535`."""
+    return ": ".join(part for part in (dotted(problem.path), problem.text) if part)
 
 
 def dotted(path: KeyPath) -> str:

@@ -149,6 +149,12 @@ def _description(model: type[BaseModel], path: KeyPath) -> str:
     return f"; {field_info.description.rstrip('.')}" if field_info and field_info.description else ""
 
 
+def _elsewhere(model: type[BaseModel], word: str) -> list[str]:
+    """Keys below a section that are called `word`; for one that would hold a secret, the key of its file."""
+    found = [leaf for leaf in leaves(model, {}) if leaf.path[-1] == word and len(leaf.path) > 1]
+    return [dotted(leaf.path) + ("_file" if SecretStr in leaf.kinds else "") for leaf in found]
+
+
 def _unknown_key(model: type[BaseModel], path: KeyPath) -> str:
     section = model_at(model, path[:-1])
     if section is None:
@@ -157,10 +163,10 @@ def _unknown_key(model: type[BaseModel], path: KeyPath) -> str:
     names = [name for name in section.model_fields if name not in secret]
     word = str(path[-1])
     hints = near_keys(word, names)
-    if word not in hints:  # the right key in the wrong place is the better guess
-        hints = [
-            dotted(leaf.path) for leaf in leaves(model, {}) if leaf.path[-1] == word and len(leaf.path) > 1
-        ] or hints
+    if f"{word}_file" in names:
+        hints = [f"{word}_file"]
+    elif word not in hints:  # the right key in the wrong place is the better guess
+        hints = _elsewhere(model, word) or hints
     if hints:
         return f"unknown key; did you mean {' or '.join(hints)}?"
     return f"unknown key; known here: {', '.join(sorted(names))}"
