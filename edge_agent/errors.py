@@ -21,6 +21,12 @@ EXIT_SOFTWARE = 70  # EX_SOFTWARE of sysexits.h: the process must start afresh
 EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h: starting again will not help (RestartPreventExitStatus)
 
 
+def in_one_line(error: object, most_chars: int = 300) -> str:
+    """What a library's error says, as one line that fits a message."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= most_chars else f"{text[:most_chars]}..."
+
+
 class EdgeAgentError(Exception):
     """Root of every error this program raises on purpose."""
 

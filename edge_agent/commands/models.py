@@ -106,26 +106,36 @@ def fetch_models(args: argparse.Namespace) -> int:
 
 
 def verify_models(args: argparse.Namespace) -> int:
-    """Lists every fault; 0 when there is none, else 1."""
-    from edge_agent.models.manifest import Manifest, faults, state
-
+    """Lists every fault of every model; 0 when there is none, else 1. ModelError for a name that is no model's."""
     models_dir = models_dir_of(args)
     damaged = 0
     for name in args.names or available(models_dir):
-        spec = ModelSpec.load(models_dir, name)
         directory = model_directory(models_dir, name)
-        found = faults(spec, directory)
+        try:
+            spec = ModelSpec.load(models_dir, name)
+            found, notes = faults_and_notes(spec, directory)
+        except ModelError as exc:
+            print(exc)
+            damaged += 1
+            continue
         for fault in found:
             print(f"{name}: {fault}")
         if not found:
-            notes = "" if state(spec, directory) == "ready" else ", but made by another version: fetch makes it anew"
-            manifest = Manifest.read(directory)
-            notes += "" if manifest is not None and manifest.checked else ", never compared with the original"
             print(f"{name}: whole{notes}")
         damaged += bool(found)
     if damaged:
         print(f"\n{damaged} not whole: edge-agent models fetch")
     return EXIT_FAULTS if damaged else EXIT_OK
+
+
+def faults_and_notes(spec: ModelSpec, directory: Path) -> tuple[list[str], str]:
+    """What is wrong with a model's files, and what to say of one that is whole."""
+    from edge_agent.models.manifest import Manifest, faults, state
+
+    notes = "" if state(spec, directory) == "ready" else ", but made by another version: fetch makes it anew"
+    manifest = Manifest.read(directory)
+    notes += "" if manifest is not None and manifest.checked else ", never compared with the original"
+    return faults(spec, directory), notes
 
 
 def add_model(args: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
-from edge_agent.errors import ModelError
+from edge_agent.errors import ModelError, in_one_line
 from edge_agent.models import surgery
 from edge_agent.models.build import Built
 from edge_agent.models.encoder import PER_TOKEN, VECTOR
@@ -105,8 +105,8 @@ def verify_detector(spec: ModelSpec, original: bytes, made: bytes) -> str:
             want = run_original(old, picture, spec.normalisation)[:, 0]
             if got.dtype != np.uint8 or got.shape != want.shape:
                 raise ModelError(f"{spec.name}: probability is {got.dtype} {got.shape}; expected uint8 {want.shape}")
-            worst = max(worst, float(np.abs(got.astype(np.float64) / 255 - want).max()))
-    if worst > DETECTOR_TOLERANCE:
+            worst = worst_of(got.astype(np.float64) / 255 - want, worst)
+    if not worst <= DETECTOR_TOLERANCE:
         raise ModelError(
             f"{spec.name}: text probability differs from the original's by {worst:.4f}; at most "
             f"{DETECTOR_TOLERANCE:.4f} is rounding; do not use this model, and report it"
@@ -132,8 +132,8 @@ def verify_recogniser(spec: ModelSpec, original: bytes, made: bytes, kept: Seque
             steps += int(clear.sum())
             characters += int((index > 0)[clear].sum())
             wrong += int((found != index)[clear].sum())
-            worst = max(worst, float(np.abs(got[surgery.PROBABILITY] - probability)[clear].max(initial=0.0)))
-    if wrong or worst > PROBABILITY_TOLERANCE:
+            worst = worst_of((got[surgery.PROBABILITY] - probability)[clear], worst)
+    if wrong or not worst <= PROBABILITY_TOLERANCE:
         raise ModelError(
             f"{spec.name}: {wrong} of {steps} steps read another character than the original, probabilities differ by "
             f"up to {worst:.5f} (at most {PROBABILITY_TOLERANCE} is rounding); do not use this model, and report it"
@@ -171,8 +171,8 @@ def verify_encoder(spec: ModelSpec, made: bytes, directory: Path, original: byte
     worst = 0.0
     for entry in reference:
         got = embed(engine, [entry["input_ids"]])[0]
-        worst = max(worst, float(np.abs(got[: len(entry["vector"])] - np.asarray(entry["vector"])).max()))
-    if worst > VECTOR_TOLERANCE:
+        worst = worst_of(got[: len(entry["vector"])] - np.asarray(entry["vector"]), worst)
+    if not worst <= VECTOR_TOLERANCE:
         raise ModelError(
             f"{spec.name}: vectors differ from the reference by {worst:.6f}; at most {VECTOR_TOLERANCE} is rounding; "
             "do not use this model, and report it"
@@ -187,7 +187,7 @@ def compare_encoders(spec: ModelSpec, old: Any, new: Any) -> str:
         want = embed(old, [text])
         want = want.mean(axis=1) if want.ndim == 3 else want
         want = want / np.linalg.norm(want, axis=1, keepdims=True)
-        worst = max(worst, float(np.abs(embed(new, [text]) - want).max()))
+        worst = worst_of(embed(new, [text]) - want, worst)
     if not worst <= VECTOR_TOLERANCE:
         raise ModelError(
             f"{spec.name}: vectors differ from the original's by {worst:.6f}; at most {VECTOR_TOLERANCE} is rounding; "
@@ -221,8 +221,8 @@ def embed(engine: Any, texts: Sequence[Sequence[int]]) -> Array:
         raise ModelError(f"the graph takes {', '.join(unknown)}; known inputs are {', '.join(feeds)}")
     outputs = [value.name for value in engine.get_outputs()]
     wanted = next((name for name in (VECTOR, *PER_TOKEN) if name in outputs), outputs[0])
-    output = engine.run([wanted], {name: feeds[name].astype(dtype) for name, dtype in dtypes.items()})[0]
-    return np.asarray(output, np.float64)
+    feed = {name: feeds[name].astype(dtype) for name, dtype in dtypes.items()}
+    return np.asarray(outputs_of(engine, [wanted], feed)[0], np.float64)
 
 
 def read_reference(path: Path) -> list[dict[str, Any]]:
@@ -246,7 +246,7 @@ def session(content: bytes) -> Any:
     try:
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except runtime_errors() as exc:
-        raise ModelError(f"ONNX Runtime refuses the graph: {exc}") from exc
+        raise ModelError(f"ONNX Runtime refuses the graph: {in_one_line(exc)}") from exc
 
 
 def runtime_errors() -> tuple[type[Exception], ...]:
@@ -260,16 +260,37 @@ def runtime_errors() -> tuple[type[Exception], ...]:
 def run(engine: Any, feed: Mapping[str, Array]) -> dict[str, Array]:
     """All outputs by name."""
     names = [value.name for value in engine.get_outputs()]
-    return dict(zip(names, engine.run(names, dict(feed)), strict=True))
+    return dict(zip(names, outputs_of(engine, names, feed), strict=True))
+
+
+def outputs_of(engine: Any, names: Sequence[str], feed: Mapping[str, Array]) -> list[Array]:
+    """The outputs called `names`; ModelError where the graph cannot take the feed."""
+    try:
+        return [np.asarray(output) for output in engine.run(list(names), dict(feed))]
+    except runtime_errors() as exc:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in feed.items())
+        raise ModelError(f"the graph fails on {shapes}: {in_one_line(exc)}") from exc
+
+
+def worst_of(differences: Array, so_far: float) -> float:
+    """The largest difference from 0 yet; not a number once any of them was none, which no limit lets pass."""
+    return float(np.abs(differences).max(initial=so_far))
 
 
 def run_original(engine: Any, picture: Image, norm: Normalisation | None) -> Array:
-    """The original graph's output for pictures uint8 (N, H, W, 3) BGR, normalised as it was trained."""
+    """The original graph's output for pictures uint8 (N, H, W, 3) BGR, normalised as it was trained.
+
+    ModelError where it is not finite: such a graph reads nothing, and agrees with every other that does not.
+    """
     assert norm is not None
     pixels = picture[..., ::-1] if norm.colour_order == "RGB" else picture
     normal = (pixels.astype(np.float64) * norm.scale - norm.mean) / norm.std
     feed = np.ascontiguousarray(normal.transpose(0, 3, 1, 2).astype(np.float32))
-    return np.asarray(engine.run(None, {engine.get_inputs()[0].name: feed})[0])
+    names = [engine.get_outputs()[0].name]
+    output = outputs_of(engine, names, {engine.get_inputs()[0].name: feed})[0]
+    if not np.isfinite(output).all():
+        raise ModelError(f"the original gives values that are not finite for a picture of {feed.shape}; it is damaged")
+    return output
 
 
 def steps_of(content: bytes, height_px: int, width_px: int) -> int:
@@ -281,7 +302,7 @@ def steps_of(content: bytes, height_px: int, width_px: int) -> int:
     try:
         output = engine.run(None, {source.name: np.zeros(shape, dtype)})[0]
     except runtime_errors() as exc:
-        raise ModelError(f"the graph does not take a line of {height_px} x {width_px} px: {exc}") from exc
+        raise ModelError(f"the graph does not take a line of {height_px} x {width_px} px: {in_one_line(exc)}") from exc
     return int(np.shape(output)[1])
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from edge_agent.errors import ModelError
+from edge_agent.models.digest import sha256_of
 from edge_agent.models.spec import MANIFEST_FILE, ModelSpec
 
 VERSION = 1
@@ -30,7 +31,6 @@ BUILD_KEYS: Any = {
     "normalisation": True,
     "recogniser": {"height_px", "charset", "space_appended", "variants"},
 }
-CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -114,15 +114,6 @@ def state(spec: ModelSpec, directory: Path) -> str:
     if faults(spec, directory):
         return "damaged"
     return "ready" if manifest is not None and manifest.recipe == recipe_hash(spec) else "outdated"
-
-
-def sha256_of(path: Path) -> str:
-    """The sha256 of a file, hexadecimal."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def write_atomically(path: Path, content: bytes) -> None:

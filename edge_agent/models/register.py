@@ -110,11 +110,7 @@ def _describe(folder: Path, path: Path, wish: Wish, say: Say) -> ModelSpec:
 
 def read_onnx(path: Path) -> onnx.ModelProto:
     """An ONNX file with the weights that lie beside it, as one; ModelError says what is wrong with it."""
-    try:
-        content = path.read_bytes()
-    except OSError as exc:
-        raise ModelError(f"{path} cannot be read: {exc.strerror}; expected an ONNX file") from exc
-    model = load_onnx(content, path.name, external=True)
+    model = load_onnx(_read(path, "an ONNX file"), path.name, external=True)
     try:
         onnx.load_external_data_for_model(model, str(path.resolve().parent))
     except (OSError, ValueError, onnx.checker.ValidationError) as exc:
@@ -142,6 +138,7 @@ def say_foreign_operators(model: onnx.ModelProto, name: str, say: Say) -> None:
 
 
 def _detector(folder: Path, model: onnx.ModelProto, wish: Wish, files: dict[str, Any]) -> dict[str, Any]:
+    _must_be_open(model, "NHW")
     low, mid, high = ([1, 32, 32, 3], [1, 736, 1280, 3], [1, 2016, 2016, 3])
     return {
         "inputs": [{"name": IMAGE_INPUT, "dtype": "uint8", "shape": [None, None, None, 3]}],
@@ -153,10 +150,11 @@ def _detector(folder: Path, model: onnx.ModelProto, wish: Wish, files: dict[str,
 
 
 def _recogniser(folder: Path, model: onnx.ModelProto, wish: Wish, files: dict[str, Any]) -> dict[str, Any]:
-    height = _picture_height(model)
+    _must_be_open(model, "NW")
+    height = _picture_sides(model).get("H") or DEFAULT_HEIGHT_PX
     characters = None
     if wish.charset is not None:
-        content = _read(wish.charset)
+        content = _read(wish.charset, "characters, one a line")
         files["charset"] = _keep(folder, "source.charset.txt", content)
         characters = content.decode("utf-8", errors="replace")
     else:
@@ -208,21 +206,31 @@ def _class_count(model: onnx.ModelProto, otherwise: int) -> int:
     return surgery.class_count(surgery.constants_to_initializers(model))
 
 
-def _picture_height(model: onnx.ModelProto) -> int:
-    """The height of a line's picture as the graph fixes it, else 48 px."""
+def _picture_sides(model: onnx.ModelProto) -> dict[str, int]:
+    """Side (N, C, H, W) -> its length as the graph fixes it, 0 where it is open; empty where no picture goes in."""
     stored = surgery.stored_names(model.graph)
     for value in model.graph.input:
         dims = value.type.tensor_type.shape.dim
         if value.name not in stored and len(dims) == 4:
-            place = 1 if value.name == IMAGE_INPUT else 2
-            return int(dims[place].dim_value) or DEFAULT_HEIGHT_PX
-    return DEFAULT_HEIGHT_PX
+            order = "NHWC" if value.name == IMAGE_INPUT else "NCHW"
+            return {side: int(dim.dim_value) for side, dim in zip(order, dims, strict=True)}
+    return {}
+
+
+def _must_be_open(model: onnx.ModelProto, sides: str) -> None:
+    """Raises ModelError where the graph fixes one of these sides of its picture: pictures come in many sizes."""
+    fixed = {side: length for side, length in _picture_sides(model).items() if side in sides and length}
+    if fixed:
+        listed = ", ".join(f"{side} = {length}" for side, length in fixed.items())
+        raise ModelError(
+            f"the graph takes pictures of {listed} only; export it again with {', '.join(sides)} left open (dynamic)"
+        )
 
 
 def _encoder(folder: Path, model: onnx.ModelProto, wish: Wish, files: dict[str, Any]) -> dict[str, Any]:
     if wish.tokenizer is None:
         raise ModelError("a text_embedding model needs its tokenizer: give --tokenizer tokenizer.json")
-    files["tokenizer"] = _keep(folder, "source.tokenizer.json", _read(wish.tokenizer))
+    files["tokenizer"] = _keep(folder, "source.tokenizer.json", _read(wish.tokenizer, "a tokenizer.json"))
     width = next(
         (
             int(v.type.tensor_type.shape.dim[-1].dim_value)
@@ -238,7 +246,10 @@ def _encoder_folder(folder: Path, path: Path, wish: Wish, values: dict[str, Any]
     """A folder as sentence-transformers and transformers write it."""
     refuse_other_pooling(path)
     names = {"safetensors": "model.safetensors", "config": "config.json", "tokenizer": "tokenizer.json"}
-    files = {role: _keep(folder, f"source.{name}", _read(path / name)) for role, name in names.items()}
+    files = {
+        role: _keep(folder, f"source.{name}", _read(path / name, f"a folder with {name}"))
+        for role, name in names.items()
+    }
     try:
         width = json.loads((folder / files["config"]["path"]).read_bytes())["hidden_size"]
     except (ValueError, KeyError, TypeError) as exc:
@@ -275,6 +286,11 @@ def _encoder_values(width: int | None, wish: Wish) -> dict[str, Any]:
 
 
 def _normalisation(wish: Wish) -> dict[str, Any]:
+    for name, values in (("mean", wish.mean), ("std", wish.std)):
+        if not all(abs(value) <= 10 for value in values):  # not-a-number is refused as well
+            raise ModelError(
+                f"{name} is {', '.join(f'{v:g}' for v in values)}; expected that of pixels / 255, near 0 to 1"
+            )
     return {"scale": 1 / 255, "mean": list(wish.mean), "std": list(wish.std), "colour_order": wish.colour_order}
 
 
@@ -293,8 +309,13 @@ def _keep(folder: Path, name: str, content: bytes) -> dict[str, str]:
     return {"path": name, "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, expected: str) -> bytes:
+    """The bytes of a regular file: a pipe would wait for a writer, a device may never end."""
     try:
+        if path.exists() and not path.is_file():
+            raise ModelError(f"{path} is not a regular file; expected {expected}")
+        if path.stat().st_size > MAX_ONNX_BYTES:
+            raise ModelError(f"{path} has {path.stat().st_size / 1e9:.1f} GB; expected {expected}, at most 2 GB")
         return path.read_bytes()
     except OSError as exc:
-        raise ModelError(f"{path} cannot be read: {exc.strerror}") from exc
+        raise ModelError(f"{path} cannot be read: {exc.strerror}; expected {expected}") from exc

@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from edge_agent.errors import ConfigError, ModelError
+from edge_agent.models.digest import sha256_of
 from edge_agent.settings import strict_yaml
 
 SPEC_FILE = "model.yaml"
@@ -256,23 +257,20 @@ def model_directory(models_dir: Path, name: str) -> Path:
 
 
 def require_files(spec: ModelSpec, models_dir: Path, variant: Variant = "full") -> ModelFiles:
-    """The files of a variant, absolute, each there and as long as when it was made (`models verify` compares hashes).
+    """The files of a variant, absolute, each as it was made: one changed bit of a weight misreads without a sign.
 
-    ModelError names what is missing or damaged.
+    ModelError names what is missing or damaged, and the cure.
     """
     directory = model_directory(models_dir, spec.name)
     relative = spec.files(variant)
-    expected = expected_sizes(directory)
+    expected = expected_files(directory)
     missing = [path.name for path in relative.paths if not _lies_inside(models_dir, directory / path)]
     if missing or not expected:
         raise ModelError(f"{spec.name}: missing {', '.join(missing) or MANIFEST_FILE}; {FETCH_ADVICE} {spec.name}")
     for path in relative.paths:
-        size = (directory / path).stat().st_size
-        if expected.get(path.name) != size:
-            raise ModelError(
-                f"{spec.name}: {path.name} is damaged: {size} bytes, expected {expected.get(path.name)}; "
-                f"{FETCH_ADVICE} {spec.name}"
-            )
+        damage = _damage(directory / path, *expected.get(path.name, ("", 0)))
+        if damage is not None:
+            raise ModelError(f"{spec.name}: {path.name} is damaged: {damage}; {FETCH_ADVICE} {spec.name}")
     base = directory.resolve()
     return ModelFiles(
         onnx=base / relative.onnx,
@@ -281,11 +279,19 @@ def require_files(spec: ModelSpec, models_dir: Path, variant: Variant = "full") 
     )
 
 
-def expected_sizes(directory: Path) -> dict[str, int]:
-    """File name -> size in bytes as the manifest has it; empty where there is no readable manifest."""
+def _damage(path: Path, sha256: str, size_bytes: int) -> str | None:
+    """How the file differs from the one that was made; None where it does not."""
+    found_bytes = path.stat().st_size
+    if found_bytes != size_bytes:
+        return f"{found_bytes} bytes, expected {size_bytes}"
+    return None if sha256_of(path) == sha256 else "its sha256 differs from the manifest's"
+
+
+def expected_files(directory: Path) -> dict[str, tuple[str, int]]:
+    """File name -> (sha256, size in bytes) as the manifest has it; empty where there is no readable manifest."""
     try:
         entries = json.loads((directory / MANIFEST_FILE).read_bytes())["files"]
-        return {str(name): int(entry["bytes"]) for name, entry in entries.items()}
+        return {str(name): (str(entry["sha256"]), int(entry["bytes"])) for name, entry in entries.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 

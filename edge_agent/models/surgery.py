@@ -19,7 +19,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper, shape_inference, version_converter
 
-from edge_agent.errors import ModelError
+from edge_agent.errors import ModelError, in_one_line
 
 OPSET = 17  # LayerNormalization; Q/DQ per channel needs 13
 IR_VERSION = 8  # the one that came with opset 17: what TensorRT 8.5's parser and old runtimes read
@@ -321,7 +321,7 @@ def check(model: onnx.ModelProto) -> None:
     try:
         onnx.checker.check_model(model, full_check=True)
     except (onnx.checker.ValidationError, shape_inference.InferenceError) as exc:
-        raise ModelError(f"the graph that was made is not valid ONNX: {exc}") from exc
+        raise ModelError(f"the graph that was made is not valid ONNX: {in_one_line(exc)}") from exc
 
 
 def stored_names(graph: onnx.GraphProto) -> set[str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from edge_agent.errors import ModelError
-from edge_agent.models.manifest import sha256_of
+from edge_agent.models.digest import sha256_of
 from edge_agent.models.spec import Role, Source, SourceFile, is_safe_member
 
 Say = Callable[[str], None]
@@ -143,6 +143,8 @@ def run_pip(command: list[str], folder: Path, say: Say) -> None:
 def _last_word(log: Path) -> str:
     lines = [line.strip() for line in log.read_text("utf-8", errors="replace").splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR") or "No module named pip" in line]
+    if errors and errors[-1] == "ERROR: Exception:":  # a traceback follows, and ends with what went wrong
+        errors = lines
     word = (errors or lines or ["it said nothing"])[-1]
     if "No module named pip" in word:
         word += " (install it: apt install python3-pip, or python -m ensurepip)"
@@ -164,7 +166,7 @@ def find_wheel(folder: Path, requirement: str) -> Path | None:
     name, _, version = requirement.partition("==")
     for path in sorted(folder.glob("*.whl")):
         parts = path.name.split("-")
-        if len(parts) >= 5 and _normal(parts[0]) == _normal(name) and parts[1] == version:
+        if len(parts) >= 5 and _normal(parts[0]) == _normal(name) and parts[1] == version and path.is_file():
             return path
     return None
 

@@ -90,6 +90,20 @@ def test_verify_lists_each_fault_and_exits_non_zero(world: tuple[str, str], caps
     assert run("verify", "--models-dir", models_dir) == 0
 
 
+def test_verify_goes_on_after_a_model_yaml_that_is_wrong(
+    world: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    models_dir, wheels = world
+    run("fetch", "--models-dir", models_dir, "--from", wheels)
+    (Path(models_dir) / "det" / "model.yaml").write_bytes(b"\xff")
+    capsys.readouterr()
+    assert run("verify", "--models-dir", models_dir) == 1
+    out = capsys.readouterr().out
+    assert "det/model.yaml:1: byte 0xff is not UTF-8" in out
+    assert "rec: whole" in out
+    assert "1 not whole" in out
+
+
 def test_add_takes_a_model_in_and_says_how_to_use_it(
     world: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -71,6 +71,24 @@ def test_paths_do_as_well_as_bytes(tmp_path: Path) -> None:
     assert "within" in check.verify_against_original(tmp_path / "a.onnx", tmp_path / "b.onnx", spec)
 
 
+def test_graphs_that_agree_on_values_that_are_not_numbers_are_refused() -> None:
+    for task, model in (("text_detection", small.detector()), ("text_recognition", small.recogniser())):
+        for tensor in model.graph.initializer:
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32("nan"), tensor.name))
+        original = model.SerializeToString()
+        made = build(spec_of(task), {"onnx": original})["full"].model.SerializeToString()
+        verify = check.verify_detector if task == "text_detection" else check.verify_recogniser
+        with pytest.raises(ModelError, match="not finite"):
+            verify(spec_of(task), original, made)
+
+
+def test_no_limit_lets_a_difference_pass_that_is_not_a_number() -> None:
+    assert check.worst_of(np.array([0.1, -0.3]), 0.2) == pytest.approx(0.3)
+    assert check.worst_of(np.array([]), 0.2) == 0.2
+    assert not check.worst_of(np.array([0.1, np.nan]), 0.0) <= 1e9
+    assert not check.worst_of(np.array([0.1]), float("nan")) <= 1e9
+
+
 def test_graph_that_the_runtime_refuses_is_an_error_not_a_crash() -> None:
     with pytest.raises(ModelError, match="ONNX Runtime refuses the graph"):
         check.session(b"not a model")

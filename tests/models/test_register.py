@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +157,50 @@ def test_file_that_is_not_onnx_is_refused(models_dir: Path, tmp_path: Path, cont
     path.write_bytes(content)
     with pytest.raises(ModelError, match=r"mine\.onnx: the file is not ONNX"):
         take(models_dir, path, "text_detection")
+    assert_nothing_left(models_dir)
+
+
+@pytest.mark.parametrize(
+    ("make", "task", "fixed"),
+    [
+        (small.detector, "text_detection", [1, 3, 640, 640]),
+        (small.detector, "text_detection", [1, 3, "H", "W"]),
+        (small.recogniser, "text_recognition", ["N", 3, 48, 320]),
+    ],
+)
+def test_graph_for_one_size_of_picture_is_refused_by_its_sides(
+    models_dir: Path, tmp_path: Path, make: Callable[[], onnx.ModelProto], task: str, fixed: list[int | str]
+) -> None:
+    model = make()
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, fixed))
+    with pytest.raises(ModelError, match=r"takes pictures of .* only; export it again with N, .*W left open"):
+        take(models_dir, write(tmp_path, model), task)
+    assert_nothing_left(models_dir)
+
+
+def test_graph_that_is_not_valid_is_refused_in_one_line(models_dir: Path, tmp_path: Path) -> None:
+    model = small.detector()
+    model.graph.node[1].input[0] = "c1"  # a ring
+    with pytest.raises(ModelError, match="not valid ONNX") as caught:
+        take(models_dir, write(tmp_path, model), "text_detection")
+    assert "\n" not in str(caught.value)
+    assert_nothing_left(models_dir)
+
+
+@pytest.mark.parametrize("mean", [(math.nan, 0.5, 0.5), (0.5, math.inf, 0.5), (123.7, 116.3, 103.5)])
+def test_mean_that_is_none_of_pixels_from_0_to_1_is_refused(
+    models_dir: Path, tmp_path: Path, mean: tuple[float, float, float]
+) -> None:
+    with pytest.raises(ModelError, match="mean is .*; expected that of pixels / 255, near 0 to 1"):
+        take(models_dir, write(tmp_path, small.detector()), "text_detection", mean=mean)
+    assert_nothing_left(models_dir)
+
+
+def test_pipe_or_device_in_place_of_a_file_is_refused_at_once(models_dir: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(ModelError, match="is not a regular file; expected an ONNX file"):
+            take(models_dir, path, "text_detection")
     assert_nothing_left(models_dir)
 
 

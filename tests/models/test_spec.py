@@ -159,6 +159,19 @@ def test_truncated_file_is_found_before_it_is_loaded(tmp_path: Path) -> None:
         require_files(ModelSpec.load(models_dir, "det"), models_dir)
 
 
+def test_changed_file_of_the_right_length_is_found_before_it_is_loaded(tmp_path: Path) -> None:
+    models_dir, wheels = small.world(tmp_path)
+    fetch(models_dir, ["rec"], silent, wheels_from=wheels)
+    for name in ("model.latin.onnx", "charset.latin.json"):
+        path = models_dir / "rec" / name
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        with pytest.raises(ModelError, match=rf"rec: {name} is damaged: its sha256 differs.*models fetch rec"):
+            require_files(ModelSpec.load(models_dir, "rec"), models_dir, "latin")
+        path.write_bytes(whole)
+    assert require_files(ModelSpec.load(models_dir, "rec"), models_dir, "latin").charset is not None
+
+
 def test_model_file_that_is_a_link_to_elsewhere_counts_as_missing(tmp_path: Path) -> None:
     models_dir, wheels = small.world(tmp_path)
     fetch(models_dir, ["det"], silent, wheels_from=wheels)
