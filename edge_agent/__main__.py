@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 from collections.abc import Sequence
 
 from edge_agent import __version__, registry
-from edge_agent.commands.output import leave_quietly
+from edge_agent.commands.output import leave_quietly, open_missing_streams
 from edge_agent.errors import EdgeAgentError
 
 # verb -> the function that adds its parser; a new verb is one file and one row
@@ -22,9 +23,13 @@ COMMANDS = {
 }
 
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Parses, calls the verb's function and returns the exit code: 0 done, 1 done in part, 2 usage, 70 and 78 as
     edge_agent.errors says."""
+    open_missing_streams()
     args = parser().parse_args(argv)
     try:
         return int(args.func(args))
@@ -36,6 +41,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         leave_quietly()
         return 0
+    except OSError as exc:
+        if exc.errno not in NO_ROOM or exc.filename is not None:
+            raise  # not from writing to stdout
+        leave_quietly()
+        print(f"edge-agent: the output cannot be written: {exc.strerror}", file=sys.stderr)
+        return 1
 
 
 def parser() -> argparse.ArgumentParser:

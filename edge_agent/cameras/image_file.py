@@ -16,6 +16,9 @@ from edge_agent.errors import FrameError
 SUFFIXES = frozenset(
     {".jpg", ".jpeg", ".jpe", ".png", ".bmp", ".dib", ".webp", ".tif", ".tiff", ".pbm", ".pgm", ".ppm"}
 )
+# no need to look into these
+VIDEO_SUFFIXES = frozenset({".avi", ".mp4", ".mkv", ".mov", ".m4v", ".webm", ".mpg", ".mpeg", ".ts", ".h264", ".h265"})
+HEAD_BYTES = 65_536
 BYTES_PER_PIXEL = 8  # four channels of 16 bits: an uncompressed file has no more
 METADATA_BYTES = 16_777_216  # colour profiles, thumbnails, comments
 
@@ -60,6 +63,21 @@ def decode_image(content: bytes, max_pixels: int, bit_depth: int | None = None) 
     if decoded is None:
         raise FrameError(f"{header.format} image of {header.width_px}x{header.height_px} cannot be decoded: damaged")
     return to_bgr(_UPRIGHT[header.orientation](decoded), max_pixels, bit_depth)
+
+
+def is_image(path: Path) -> bool:
+    """Whether the file's ending says image; without an ending, or with a strange one, its first bytes decide."""
+    suffix = path.suffix.lower()
+    if suffix in SUFFIXES:
+        return True
+    if suffix in VIDEO_SUFFIXES:
+        return False
+    try:
+        with path.open("rb") as file:
+            read_header(file.read(HEAD_BYTES))
+    except (FrameError, OSError):
+        return False
+    return True
 
 
 def _check_bytes(size_bytes: int, max_pixels: int) -> None:

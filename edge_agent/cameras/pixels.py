@@ -39,7 +39,7 @@ def check_pixels(width_px: int, height_px: int, max_pixels: int) -> None:
     if width_px * height_px > max_pixels:
         raise FrameError(
             f"picture has {width_px}x{height_px} = {width_px * height_px} pixels; at most {max_pixels} are read "
-            "(raise the camera's max_pixels if it is meant to be this large)"
+            "(raise max_pixels if it is meant to be this large)"
         )
 
 

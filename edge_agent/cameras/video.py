@@ -55,7 +55,12 @@ class VideoCamera:
         identity = PathIdentity(self._path)
         if not self._path.is_file():
             raise CameraError(f"{self._path} is not a file; for a folder of images set kind: folder")
-        self._capture = NativeCapture(str(self._path), _file_api(), str(self._path))
+        try:
+            self._capture = NativeCapture(str(self._path), _file_api(), str(self._path))
+        except CameraError as exc:
+            raise CameraError(
+                f"{self._path} is no video that OpenCV {cv2.__version__} can open, or is damaged"
+            ) from exc
         self._identity, self._frames = identity, 0
         self._pace.interval_s = 1.0 / self.fps if self._live else 0.0
 

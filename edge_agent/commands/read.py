@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import stat
 import sys
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 DRAWN_ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 JPEG_QUALITY = 92
+MAX_PIXELS = 50_000_000
 TEXT_WIDTH = 48  # columns of the terminal that a line's text gets at most
 
 DESCRIPTION = """\
@@ -49,14 +52,33 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="an image, a folder of images, or a video")
+    parser.add_argument("paths", metavar="PATH", nargs="+", type=_path, help="an image, a folder of images, or a video")
     parser.add_argument("--json", action="store_true", help="one reading a line, as published over MQTT, with `source`")
     parser.add_argument(
         "--draw", metavar="OUT", type=Path, help="write annotated pictures into the folder OUT (or to OUT.jpg for one)"
     )
+    parser.add_argument(
+        "--max-pixels",
+        metavar="N",
+        type=_pixels,
+        default=MAX_PIXELS,
+        help="largest picture read (default: %(default)s)",
+    )
     parser.add_argument("--config", metavar="FILE", type=Path, help="settings to read with (default: built in)")
     parser.add_argument("--models-dir", metavar="DIR", type=Path, help="where the models are (default: as configured)")
     parser.set_defaults(func=run)
+
+
+def _path(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("a PATH is empty; an unset variable?")
+    return Path(text)
+
+
+def _pixels(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} given; expected a number of pixels, such as {MAX_PIXELS}")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     with open_pipeline(settings, args.models_dir) as pipeline:
         report = Report()
         try:
-            for picture in pictures(args.paths, settings, report):
+            for picture in pictures(args.paths, args.max_pixels, report):
                 reading = attempt(pipeline.read, picture, report)
                 if reading is not None:
                     show(picture, reading, sys.stdout)
@@ -122,38 +144,38 @@ def attempt(read: Callable[[Frame], Reading], picture: Picture, report: Report) 
         return None
 
 
-def pictures(paths: Iterable[Path], settings: Config, report: Report) -> Iterator[Picture]:
+def pictures(paths: Iterable[Path], max_pixels: int, report: Report) -> Iterator[Picture]:
     """Every picture that the paths hold, in order; what cannot be read is reported and the next one taken."""
-    limit = CameraConfig(kind="folder", source=".").max_pixels
+    from edge_agent.cameras.image_file import is_image
+
     for path in paths:
-        if path.is_dir():
-            yield from _folder(path, limit, report)
-        elif not path.exists():
-            report.add(f"{path}: there is no such file or folder")
+        obstacle = obstacle_at(path)
+        if obstacle:
+            report.add(f"{path}: {obstacle}")
+        elif path.is_dir():
+            yield from _folder(path, max_pixels, report)
         elif is_image(path):
-            yield from _image(path, limit, report)
+            yield from _image(path, max_pixels, report)
         else:
-            yield from _video(path, report)
+            yield from _video(path, max_pixels, report)
 
 
-def is_image(path: Path) -> bool:
-    """Whether the ending says image; without a known ending the first bytes decide."""
-    from edge_agent.cameras.image_file import SUFFIXES
-    from edge_agent.cameras.image_header import read_header
-
-    if path.suffix.lower() in SUFFIXES:
-        return True
-    if path.suffix:
-        return False
+def obstacle_at(path: Path) -> str | None:
+    """Why there is nothing to read at the path; None where there is a folder or a file."""
     try:
-        with path.open("rb") as file:
-            read_header(file.read(65_536))
-    except (FrameError, OSError):
-        return False
-    return True
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return "there is no such file or folder"
+    except OSError as exc:
+        return f"cannot be looked at: {exc.strerror}"
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return None
+    if stat.S_ISCHR(mode):
+        return "is a device; `edge-agent demo --source` shows a camera, `edge-agent run` reads it"
+    return "is a pipe, socket or disk; expected a file or folder"  # opening a pipe would wait for its writer
 
 
-def _folder(path: Path, limit: int, report: Report) -> Iterator[Picture]:
+def _folder(path: Path, max_pixels: int, report: Report) -> Iterator[Picture]:
     from edge_agent.cameras.folder import natural_key
     from edge_agent.cameras.image_file import SUFFIXES
 
@@ -165,7 +187,7 @@ def _folder(path: Path, limit: int, report: Report) -> Iterator[Picture]:
     if not names:
         report.add(f"{path}: no image in this folder; known endings: {', '.join(sorted(SUFFIXES))}")
     for name in names:
-        yield from _image(name, limit, report)
+        yield from _image(name, max_pixels, report)
 
 
 def _is_shown_image(path: Path) -> bool:
@@ -174,22 +196,28 @@ def _is_shown_image(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
 
 
-def _image(path: Path, limit: int, report: Report) -> Iterator[Picture]:
+def _image(path: Path, max_pixels: int, report: Report) -> Iterator[Picture]:
     from edge_agent.cameras.image_file import read_image_file
 
     try:
-        image = read_image_file(path, limit)
-        yield Picture(path, None, _frame(path, 0, image))
+        written_at = path.stat().st_mtime
+        image = read_image_file(path, max_pixels)
     except FrameError as exc:
-        report.add(f"{path}: {exc}")
+        report.add(told(path, str(exc)))
+    except OSError as exc:
+        report.add(f"{path}: cannot be read: {exc.strerror}")
+    else:
+        yield Picture(path, None, _frame(path, 0, written_at, image))
 
 
-def _video(path: Path, report: Report) -> Iterator[Picture]:
+def _video(path: Path, max_pixels: int, report: Report) -> Iterator[Picture]:
     from edge_agent.cameras.base import make_camera
 
-    camera = make_camera(camera_name(path), CameraConfig(kind="video", source=str(path), pace="every_frame"))
+    settings = CameraConfig(kind="video", source=str(path), pace="every_frame", max_pixels=max_pixels)
+    camera = make_camera(camera_name(path), settings)
     index = 0
     try:
+        written_at = path.stat().st_mtime
         camera.open()
         while True:
             try:
@@ -199,17 +227,27 @@ def _video(path: Path, report: Report) -> Iterator[Picture]:
             else:
                 if image is None:
                     return
-                yield Picture(path, index, _frame(path, index, image))
+                yield Picture(path, index, _frame(path, index, written_at, image))
             index += 1
     except CameraError as exc:
-        report.add(f"{path}: {exc}")
+        report.add(told(path, str(exc)))
+    except OSError as exc:
+        report.add(f"{path}: cannot be read: {exc.strerror}")
     finally:
         camera.close()
 
 
-def _frame(path: Path, seq: int, image: npt.NDArray[np.uint8]) -> Frame:
+def told(path: Path, message: str) -> str:
+    """The message with the file named once, as the user names it."""
+    for name in (str(path.absolute()), repr(path.name)):
+        if message.startswith(name):
+            return f"{path}{message.removeprefix(name)}"
+    return f"{path}: {message}"
+
+
+def _frame(path: Path, seq: int, written_at: float, image: npt.NDArray[np.uint8]) -> Frame:
     """A frame whose time is the file's own, so that reading it again gives the same reading id."""
-    return Frame(camera_name(path), seq, path.stat().st_mtime, time.monotonic(), image)
+    return Frame(camera_name(path), seq, written_at, time.monotonic(), image)
 
 
 def camera_name(path: Path) -> str:
@@ -231,16 +269,19 @@ def show_table(picture: Picture, reading: Reading, stream: IO[str]) -> None:
     texts = [printable(line.text) for line in reading.lines]
     width = min(TEXT_WIDTH, max((columns(text) for text in texts), default=0))
     for n, (text, line) in enumerate(zip(texts, reading.lines, strict=True)):
-        meanings = ", ".join(f"{f.name} = {meaning_of(f)}" for f in reading.fields if f.lines[:1] == (n,))
+        meanings = ", ".join(meaning_of(f, line.flags) for f in reading.fields if f.lines[:1] == (n,))
         flags = f" [{', '.join(line.flags)}]" if line.flags else ""
         padding = " " * (width - columns(text))
         print(f"  {n + 1:>3}  {line.confidence:.2f}  {text}{padding}  {meanings}{flags}".rstrip(), file=stream)
     stream.flush()
 
 
-def meaning_of(found: Field) -> str:
-    """The field's value; where it has none (a date that does not exist) the text as seen, in doubt."""
-    return printable(found.value or f"{found.text} (?)")
+def meaning_of(found: Field, of_line: Sequence[str]) -> str:
+    """`name = value (its flags)`, without the flags of its line, which the row shows once; where there is no value
+    (a date that does not exist) the text as seen, in doubt."""
+    doubt = () if found.value else ("?",)
+    flags = ", ".join([*doubt, *(flag for flag in found.flags if flag not in of_line)])
+    return printable(f"{found.name} = {found.value or found.text}" + (f" ({flags})" if flags else ""))
 
 
 def printable(text: str) -> str:
@@ -264,6 +305,8 @@ class Drawer:
     @classmethod
     def at(cls, out: Path, paths: Sequence[Path]) -> Drawer:
         """For `--draw OUT`. Raises ConfigError when OUT cannot take what is asked."""
+        from edge_agent.cameras.image_file import is_image
+
         single = out.suffix.lower() in DRAWN_ENDINGS and not out.is_dir()
         if single and (len(paths) > 1 or paths[0].is_dir() or not is_image(paths[0])):
             raise ConfigError(f"--draw {out} names one picture, but there may be many to draw; name a folder")
@@ -272,21 +315,36 @@ class Drawer:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as exc:
             raise ConfigError(f"--draw {out}: cannot make the folder {folder}: {exc.strerror}") from exc
+        cls._spare_the_sources(out, single, paths)
         return cls(folder, out.name if single else None)
 
-    def draw(self, picture: Picture, reading: Reading, report: Report) -> None:
-        """Writes one picture; a failure is reported."""
-        import cv2
+    @staticmethod
+    def _spare_the_sources(out: Path, single: bool, paths: Sequence[Path]) -> None:
+        """Raises ConfigError where drawn pictures could take the place of those that are read."""
+        for path in paths:
+            source = path if single or path.is_dir() else path.parent
+            if out.exists() and source.exists() and out.samefile(source):
+                raise ConfigError(f"--draw {out} would write over what is read from {path}; name another place")
 
+    def draw(self, picture: Picture, reading: Reading, report: Report) -> None:
+        """Writes one picture, whole or not at all; a failure is reported."""
         from edge_agent.drawing import annotated
 
         path = self.folder / (self.file or self._free_name(picture))
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
         drawn = annotated(picture.frame.image, reading, picture.source.name)
+        encoded = _encoded(drawn, path.suffix.lower())
+        if encoded is None:
+            size = f"{drawn.shape[1]}x{drawn.shape[0]}"
+            report.add(f"{path}: a picture of {size} pixels cannot be written as {path.suffix}; --draw OUT.png may do")
+            return
         try:
-            _, encoded = cv2.imencode(path.suffix.lower(), drawn, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
-            path.write_bytes(encoded.tobytes())
-        except (OSError, cv2.error) as exc:
-            report.add(f"{path}: cannot write the picture: {exc}")
+            unfinished.write_bytes(encoded)
+            unfinished.replace(path)
+        except OSError as exc:
+            report.add(f"{path}: cannot write the picture: {exc.strerror}")
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
 
     def _free_name(self, picture: Picture) -> str:
         """The source's own name; the same name from another folder gets a number."""
@@ -297,3 +355,14 @@ class Drawer:
             name = f"{stem}~{number}.jpg"
         self.taken.add(name)
         return name
+
+
+def _encoded(image: npt.NDArray[np.uint8], suffix: str) -> bytes | None:
+    """The image's file; None where that format takes no image of this size. Some versions of OpenCV raise then."""
+    import cv2
+
+    try:
+        good, encoded = cv2.imencode(suffix, image, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
+    except cv2.error:
+        return None
+    return bytes(encoded) if good else None

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -18,7 +19,6 @@ import pytest
 from edge_agent.__main__ import main
 from edge_agent.commands import read as verb
 from edge_agent.commands.read import Drawer, Picture, Report, camera_name, columns, pictures, show_json, show_table
-from edge_agent.config import Config
 from edge_agent.demo.labels import render_label, sample_labels
 from edge_agent.errors import ConfigError, FrameError
 from edge_agent.records import Field, Frame, Quad, Reading, TextBox, TextLine
@@ -41,9 +41,9 @@ def video(path: Path, frames: int) -> Path:
     return path
 
 
-def taken(*paths: Path) -> tuple[list[Picture], list[str]]:
+def taken(*paths: Path, max_pixels: int = 10_000) -> tuple[list[Picture], list[str]]:
     report = Report(stream=io.StringIO())
-    return list(pictures(paths, Config(), report)), report.problems
+    return list(pictures(paths, max_pixels, report)), report.problems
 
 
 def line(text: str, confidence: float = 0.97) -> TextLine:
@@ -98,6 +98,43 @@ class TestPictures:
         for name, problem in zip(names, problems, strict=True):
             assert problem.startswith(str(tmp_path / name)), problem
 
+    def test_what_is_no_file_is_not_opened(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe.png")
+        (tmp_path / "loop").symlink_to(tmp_path / "loop")
+        paths = [tmp_path / "pipe.png", Path("/dev/zero"), tmp_path / "loop", Path("x" * 300)]
+        got, (pipe, device, loop, long) = taken(*paths)
+        assert got == []
+        assert "is a pipe" in pipe
+        assert "is a device" in device
+        assert "edge-agent demo --source" in device
+        assert "symbolic links" in loop
+        assert "too long" in long
+
+    def test_a_problem_names_its_file_once_as_the_user_did(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        for name in ("broken.jpg", "broken.mp4", "notes.txt"):
+            (tmp_path / name).write_text("no picture at all")
+        _, problems = taken(Path("broken.jpg"), Path("broken.mp4"), Path("notes.txt"))
+        for name, problem in zip(("broken.jpg", "broken.mp4", "notes.txt"), problems, strict=True):
+            assert problem.count(name) == 1
+            assert problem.startswith(name)
+            assert str(tmp_path) not in problem
+
+    def test_a_strange_ending_leaves_it_to_the_first_bytes(self, tmp_path: Path) -> None:
+        path = image(tmp_path / "a.png").rename(tmp_path / "a.upload")
+        (got,), problems = taken(path)
+        assert got.index is None
+        assert problems == []
+
+    def test_the_largest_picture_read_is_a_setting(self, tmp_path: Path) -> None:
+        path, clip = image(tmp_path / "a.png"), video(tmp_path / "a.avi", 2)
+        got, problems = taken(path, clip, max_pixels=48 * 64 - 1)
+        assert got == []
+        assert len(problems) == 3
+        assert all("raise max_pixels" in problem for problem in problems)
+
     def test_the_same_file_gives_the_same_reading_id(self, tmp_path: Path) -> None:
         path = image(tmp_path / "a.png")
         ids = {reading(taken(path)[0][0].frame).id for _ in range(2)}
@@ -139,6 +176,17 @@ class TestOutput:
         assert third.endswith("expiry_date = 31/02/2027 (?)")
         assert columns(first[: first.index("lot =")]) == columns(third[: third.index("expiry")])
         assert second.rstrip() == "    2  0.50  Größe 漢字"
+
+    def test_the_table_shows_what_is_doubtful_about_a_field(self) -> None:
+        cut = replace(line("EXP 03/04/27"), flags=("cut",))
+        doubted = Field(
+            "expiry_date", "2027-04-03", "03/04/27", 0.9, (0,), ("ambiguous", "alternative:2027-03-04", "cut")
+        )
+        invalid = Field("expiry_date", "", "31/02/2027", 0.9, (1,), ("invalid",))
+        out = self.shown(show_table, "a.png", (cut, line("EXP 31/02/2027")), (doubted, invalid))
+        _, first, second = out.splitlines()
+        assert first.endswith("expiry_date = 2027-04-03 (ambiguous, alternative:2027-03-04) [cut]")
+        assert second.endswith("expiry_date = 31/02/2027 (?, invalid)")
 
     def test_no_text_is_said_in_the_table(self) -> None:
         assert self.shown(show_table, "a.png") == "a.png  64x48  no_text  12 ms\n"
@@ -185,6 +233,31 @@ class TestDrawing:
         (tmp_path / "out" / "a.jpg").mkdir()
         (problem,) = self.draw(drawer, Path("a.png"))
         assert "cannot write the picture" in problem
+        assert [p.name for p in (tmp_path / "out").iterdir()] == ["a.jpg"], "nothing half-written stays"
+
+    def test_what_is_read_is_never_written_over(self, tmp_path: Path) -> None:
+        source = image(tmp_path / "in" / "a.jpg")
+        before = source.read_bytes()
+        (tmp_path / "link").symlink_to(tmp_path / "in")
+        for out, path in (
+            (tmp_path / "in", source),
+            (tmp_path / "in", tmp_path / "in"),
+            (tmp_path / "link", tmp_path / "in"),
+            (source, source),
+            (tmp_path / "link" / "a.jpg", source),
+        ):
+            with pytest.raises(ConfigError, match="would write over"):
+                Drawer.at(out, [path])
+        assert self.draw(Drawer.at(tmp_path / "in" / "b.jpg", [source]), source) == []
+        assert source.read_bytes() == before
+
+    def test_a_picture_too_large_for_its_format_is_reported(self, tmp_path: Path) -> None:
+        wide = Frame("a", 0, 0.0, 0.0, np.zeros((8, 65_300, 3), np.uint8))
+        report = Report(stream=io.StringIO())
+        drawer = Drawer.at(tmp_path / "out", [tmp_path])
+        drawer.draw(Picture(Path("wide.png"), None, wide), reading(wide), report)
+        assert ["cannot be written as .jpg" in problem for problem in report.problems] == [True]
+        assert list((tmp_path / "out").iterdir()) == []
 
 
 class Reader:

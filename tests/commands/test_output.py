@@ -1,0 +1,48 @@
+"""Output: a command whose stdout is full, closed or missing says so in a line, and never writes into a file instead."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+
+def edge_agent(*argv: str, redirect: str) -> subprocess.CompletedProcess[str]:
+    """`edge-agent ARGV` with a shell's redirections."""
+    script = f'exec "$@" {redirect}'
+    command = ["sh", "-c", script, "sh", sys.executable, "-m", "edge_agent", *argv]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("argv", [("config", "schema"), ("models", "list")])
+def test_a_full_disk_behind_stdout_is_said_in_one_line(argv: tuple[str, ...]) -> None:
+    done = edge_agent(*argv, redirect="> /dev/full")
+    assert done.returncode == 1
+    assert done.stderr == "edge-agent: the output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("redirect", [">&-", ">&- <&-"])
+def test_a_closed_stdout_is_no_error(redirect: str) -> None:
+    done = edge_agent("config", "schema", redirect=redirect)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_no_file_gets_the_number_of_a_missing_stream(tmp_path: Path) -> None:
+    """Else what native code prints on stderr lands in the first file that is opened."""
+    code = (
+        "import os, sys\n"
+        "from edge_agent.commands.output import open_missing_streams\n"
+        "open_missing_streams()\n"
+        "file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)\n"
+        "print('out'); print('err', file=sys.stderr); os.write(2, b'native'); os.write(1, b'native')\n"
+        "os.write(file, str(file).encode())\n"
+    )
+    script = 'exec "$@" <&- >&- 2>&-'
+    command = ["sh", "-c", script, "sh", sys.executable, "-c", code, str(tmp_path / "file")]
+    assert subprocess.run(command, cwd=ROOT, timeout=60, check=False).returncode == 0
+    assert (tmp_path / "file").read_text() == "3"
