@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from edge_agent.cameras.image_file import SUFFIXES
+from edge_agent.cameras.image_file import SUFFIXES, is_image
 from edge_agent.errors import ConfigError
 
 EXPECTED = (
-    "expected a camera (/dev/video0, csi://0), a stream (rtsp://...), a video or image file, or a folder of images"
+    "expected a camera (/dev/video0, csi://0), a stream (rtsp://..., or http://... for motion JPEG), a video or image "
+    "file, or a folder of images"
 )
 
 
@@ -19,14 +20,19 @@ def camera_block(source: str) -> dict[str, Any]:
     scheme = source.partition("://")[0].lower() if "://" in source else ""
     if scheme in ("rtsp", "rtsps"):
         return {"kind": "rtsp", "source": source}
+    if scheme in ("http", "https"):
+        return {"kind": "video", "source": source}
     if scheme == "csi":
         return {"kind": "csi", "source": _csi_sensor(source)}
     if scheme and scheme != "file":
         raise ConfigError(f"a source cannot be a {scheme}:// address; {EXPECTED}")
     path = Path(unquote(urlsplit(source).path) if scheme else source).expanduser().absolute()
-    if source.isdecimal() and not path.exists():
-        path = Path(f"/dev/video{source}")
-    return _v4l2(path) if path.is_relative_to("/dev") else _stored(path)
+    try:
+        if source.isdecimal() and not path.exists():
+            path = Path(f"/dev/video{source}")
+        return _v4l2(path) if path.is_relative_to("/dev") else _stored(path)
+    except OSError as exc:
+        raise ConfigError(f"{path} cannot be looked at: {exc.strerror}") from exc
 
 
 def _csi_sensor(source: str) -> str:
@@ -48,6 +54,14 @@ def _stored(path: Path) -> dict[str, Any]:
     """A video plays at its own pace; images come one after the other, none left out."""
     if not path.exists():
         raise ConfigError(f"there is no {path}; {EXPECTED}")
-    if path.is_dir() or path.suffix.lower() in SUFFIXES:
+    if path.is_dir() and not any(_is_shown(entry) for entry in path.iterdir()):
+        raise ConfigError(f"there is no image in the folder {path}; known endings: {', '.join(sorted(SUFFIXES))}")
+    if not (path.is_dir() or path.is_file()):
+        raise ConfigError(f"{path} is neither file nor folder; {EXPECTED}")
+    if path.is_dir() or is_image(path):
         return {"kind": "folder", "source": str(path), "pace": "every_frame"}
     return {"kind": "video", "source": str(path)}
+
+
+def _is_shown(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")

@@ -46,6 +46,7 @@ def _no_child_outlives_the_demo() -> Iterator[None]:
 def options(tmp_path: Path) -> DemoOptions:
     images = tmp_path / "images"
     images.mkdir()
+    (images / "label.png").touch()
     return DemoOptions(source=str(images), frames=5, models_dir=tmp_path / "engines", out=tmp_path / "demo-out")
 
 
