@@ -194,7 +194,9 @@ class Publisher:
         self._suspect = (first, times)
         if times >= POISON_AFTER and alone:
             lost.remove(first)
-            self._give_up(first, "poison", f"the connection was lost {times} times while it was being sent")
+            size_bytes = len(self._in_flight[first].message.payload)
+            detail = f"the connection was lost {times} times while its {size_bytes} bytes were being sent"
+            self._give_up(first, "poison", f"{detail}; does the broker limit the size of a message?")
         for entry_id in lost:
             self._in_flight.pop(entry_id, None)
         self._retries += len(lost)

@@ -164,6 +164,20 @@ def test_watcher_hears_of_every_put(outbox: MemoryOutbox) -> None:
     assert heard == [1, 2]
 
 
+def test_close_says_how_many_readings_are_lost_with_the_process(
+    outbox: MemoryOutbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    for n in range(3):
+        outbox.put(result(n))
+    outbox.put(state(3))
+    outbox.done([outbox.claim(2)[1].id])
+    outbox.close()
+    assert caplog.messages == ["2 readings were not delivered and are lost with this process"]
+    assert outbox.stats().depth == 0
+    outbox.close()
+    assert len(caplog.messages) == 1
+
+
 def test_memory_stays_within_the_bound() -> None:
     outbox = MemoryOutbox(max_bytes=2_000_000, max_age_s=60)
     tracemalloc.start()

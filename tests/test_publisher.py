@@ -389,6 +389,7 @@ def test_payload_over_the_brokers_unspoken_limit_does_not_block_the_rest(
         assert sorted(set(heard_ids(observer))) == [1, 3]
     wait_until(lambda: outbox.stats().dropped == {"poison": 1}, "the count")
     assert "given up (poison" in caplog.text
+    assert "bytes were being sent; does the broker limit the size of a message?" in caplog.text
     assert "id_conflict" not in caplog.text
 
 
