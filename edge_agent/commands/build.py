@@ -137,7 +137,7 @@ def targets(names: Sequence[str], settings: Config, models_dir: Path, precision:
     for name, variant in chosen:
         spec = ModelSpec.load(models_dir, name)
         profiles = tuple(Profile(shapes.min, shapes.opt, shapes.max) for shapes in spec.profiles)
-        for one in (variant,) if variant else spec.variants:
+        for one in (variant,) if variant else spec.heads:
             path = require_files(spec, models_dir, one).onnx
             if precision == "int8":
                 path = quantised_file(path)

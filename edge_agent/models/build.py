@@ -1,6 +1,7 @@
 """Build: from a model's source files to the files that the stages load; the recipe, step by step.
 
-load -> raise opset -> (cut the charset) -> rewrite for speed -> uint8 head and small tail -> infer shapes -> check
+load -> raise opset -> (cut the charset) -> rewrite for speed -> uint8 head and small tail -> infer shapes -> check;
+of a detector also a variant arranged for the CPU
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from google.protobuf.message import DecodeError
 
 from edge_agent.errors import ModelError
 from edge_agent.models import bert, charset, surgery
+from edge_agent.models.arrange import arrange
 from edge_agent.models.encoder import agreed_encoder
 from edge_agent.models.rewrite import rewrite
 from edge_agent.models.spec import ModelSpec, Role, Variant
@@ -32,11 +34,12 @@ class Built:
 def build(spec: ModelSpec, sources: Mapping[Role, bytes]) -> dict[Variant, Built]:
     """Every variant of a model from the bytes of its source files. ModelError says what is wrong with them."""
     if spec.task == "text_detection":
-        return {"full": Built(build_detector(spec, load_onnx(sources["onnx"], spec.name)))}
+        detector = build_detector(spec, load_onnx(sources["onnx"], spec.name))
+        return {"full": Built(detector), "cpu": Built(finish(arrange(detector), spec))}
     if spec.task == "text_recognition":
         original = load_onnx(sources["onnx"], spec.name)
         characters = source_charset(spec, original, sources)
-        return {variant: build_recogniser(spec, original, characters, variant) for variant in spec.variants}
+        return {variant: build_recogniser(spec, original, characters, variant) for variant in spec.heads}
     return {"full": Built(build_encoder(spec, sources))}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from onnx import NodeProto, helper, numpy_helper, shape_inference
 
 Array = npt.NDArray[Any]
 Dims = tuple[int | None, ...]
+# looks at one node; where its pattern is there, changes the graph and returns True
+Rule = Callable[["Graph", NodeProto], bool]
 
 
 class Graph:
@@ -170,6 +172,34 @@ class Graph:
             if self.readers[name] or name in self.outputs
         )
         return model
+
+
+def bypass(graph: Graph, node: NodeProto, source: str) -> bool:
+    """Lets the readers of the node read `source`; False where a graph output would become an input or a constant."""
+    if node.output[0] in graph.outputs and (source not in graph.producer or source in graph.outputs):
+        return False
+    if source in graph.constants and node.output[0] not in graph.constants:
+        graph.constants[node.output[0]] = graph.constants[source]
+        graph.remove(node)
+        return True
+    graph.replace(node.output[0], source)
+    graph.remove(node)
+    return True
+
+
+def run_rules(graph: Graph, rules: Sequence[Rule]) -> None:
+    """Offers every node to every rule, in turn, until none finds anything."""
+    while sum(apply(rule, graph) for rule in rules):
+        graph.remove_unread()
+
+
+def apply(rule: Rule, graph: Graph) -> bool:
+    """Offers every node to the rule; True when it changed any."""
+    changed = False
+    for node in list(graph.nodes):
+        if graph.producer.get(node.output[0]) is node:  # not removed by an earlier change
+            changed = rule(graph, node) or changed
+    return changed
 
 
 def inferred(model: onnx.ModelProto) -> tuple[dict[str, Dims], dict[str, int]]:

@@ -16,47 +16,47 @@ Left as they are on purpose: a decomposed GELU (both onnxruntime and TensorRT kn
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import NodeProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from edge_agent.models.graph import Array, Graph, attributes
-
-Rule = Callable[[Graph, NodeProto], bool]
+from edge_agent.models.convolutions import (
+    CHANNEL_MULTIPLE,
+    Channels,
+    foldable_convolution,
+    groups_of,
+    has_constant_weights,
+    input_channels,
+    is_pointwise,
+    output_channels,
+    pads_nothing,
+    pointwise_chain,
+    reading_convolutions,
+    scale_inputs,
+    scale_outputs,
+    set_bias,
+    set_weight,
+    shift_outputs,
+    weight_of,
+)
+from edge_agent.models.graph import Array, Graph, Rule, attributes, bypass, run_rules
 
 # A weight this small times any activation below 1e10 vanishes beside a sum's rounding error (6e-8 of the sum).
 NEGLIGIBLE = 1e-18
-CHANNEL_MULTIPLE = 16  # one AVX-512 register of float32; also what tensor cores like
 FOLDABLE = frozenset(
     {"Add", "Cast", "Concat", "Div", "Gather", "Mul", "Reshape", "Shape", "Slice", "Squeeze", "Sub", "Unsqueeze"}
 )
-POINTWISE_UNARY = frozenset({"Clip", "Erf", "HardSigmoid", "HardSwish", "Identity", "Relu", "Sigmoid", "Tanh"})
-POINTWISE_BINARY = frozenset({"Add", "Div", "Mul", "Sub"})
-CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 
 def rewrite(model: onnx.ModelProto) -> onnx.ModelProto:
     """A model with the same inputs, outputs and values (up to rounding) in fewer steps; `model` is not changed."""
     graph = Graph(model)
     zero_negligible_weights(graph)
-    for rules in (TIDY, FUSE, ARRANGE):
-        while sum(apply(rule, graph) for rule in rules):
-            graph.remove_unread()
+    run_rules(graph, TIDY)
+    run_rules(graph, FUSE)
     return graph.to_model()
-
-
-def apply(rule: Rule, graph: Graph) -> bool:
-    """Offers every node to the rule; True when it changed any."""
-    changed = False
-    for node in list(graph.nodes):
-        if graph.producer.get(node.output[0]) is node:  # not removed by an earlier change
-            changed = rule(graph, node) or changed
-    return changed
 
 
 def zero_negligible_weights(graph: Graph) -> None:
@@ -88,19 +88,6 @@ def drop_neutral(graph: Graph, node: NodeProto) -> bool:
     if neutral is None or split is None or split[1].size != 1 or split[1].ndim > 1 or split[1].item() != neutral:
         return False
     return bypass(graph, node, split[0])
-
-
-def bypass(graph: Graph, node: NodeProto, source: str) -> bool:
-    """Lets the readers of the node read `source`; False where a graph output would become an input or a constant."""
-    if node.output[0] in graph.outputs and (source not in graph.producer or source in graph.outputs):
-        return False
-    if source in graph.constants and node.output[0] not in graph.constants:
-        graph.constants[node.output[0]] = graph.constants[source]
-        graph.remove(node)
-        return True
-    graph.replace(node.output[0], source)
-    graph.remove(node)
-    return True
 
 
 def fold_constant(graph: Graph, node: NodeProto) -> bool:
@@ -140,6 +127,14 @@ def fuse_hard_swish(graph: Graph, node: NodeProto) -> bool:
     graph.insert_before(node, gate)
     graph.replace(node.output[0], gate.output[0])
     return bypass(graph, last, product.output[0])
+
+
+def clip_bounds(graph: Graph, node: NodeProto) -> tuple[float, float] | None:
+    """(min, max) of a Clip with constant bounds."""
+    if len(node.input) != 3:
+        return None
+    low, high = graph.constant(node.input[1]), graph.constant(node.input[2])
+    return None if low is None or high is None else (float(low.item()), float(high.item()))
 
 
 def fuse_gated_residual(graph: Graph, node: NodeProto) -> bool:
@@ -256,68 +251,6 @@ def fold_shift(graph: Graph, node: NodeProto) -> bool:
     return bypass(graph, node, split[0])
 
 
-def foldable_convolution(graph: Graph, name: str) -> NodeProto | None:
-    """The convolution with constant weights that makes the tensor for one reader only."""
-    conv = graph.made_by(name, *CONVOLUTIONS)
-    if conv is None or not graph.feeds_only(name) or not has_constant_weights(graph, conv):
-        return None
-    return conv
-
-
-def has_constant_weights(graph: Graph, conv: NodeProto) -> bool:
-    return all(name in graph.constants for name in conv.input[1:] if name)
-
-
-def weight_of(graph: Graph, conv: NodeProto) -> Array:
-    return graph.constants[conv.input[1]]
-
-
-def groups_of(conv: NodeProto) -> int:
-    return int(attributes(conv).get("group", 1))
-
-
-def output_channels(graph: Graph, conv: NodeProto) -> int:
-    weight = weight_of(graph, conv)
-    return int(weight.shape[0] if conv.op_type == "Conv" else weight.shape[1] * groups_of(conv))
-
-
-def input_channels(graph: Graph, conv: NodeProto) -> int:
-    weight = weight_of(graph, conv)
-    return int(weight.shape[1] * groups_of(conv) if conv.op_type == "Conv" else weight.shape[0])
-
-
-def scale_outputs(graph: Graph, conv: NodeProto, factor: npt.NDArray[np.float64]) -> None:
-    """Multiplies what a convolution gives by a factor per output channel, (C,)."""
-    weight = weight_of(graph, conv)
-    if conv.op_type == "Conv":
-        scaled = weight * factor.reshape(-1, *[1] * (weight.ndim - 1))
-    else:  # (C_in, C_out / groups, ...): the input channels of group g make the g-th share of the output channels
-        groups = groups_of(conv)
-        by_group = weight.reshape(groups, -1, *weight.shape[1:])
-        scaled = (by_group * factor.reshape(groups, 1, -1, *[1] * (weight.ndim - 2))).reshape(weight.shape)
-    set_weight(graph, conv, scaled)
-    if len(conv.input) > 2:
-        set_bias(graph, conv, graph.constants[conv.input[2]] * factor)
-
-
-def shift_outputs(graph: Graph, conv: NodeProto, shift: npt.NDArray[np.float64]) -> None:
-    """Adds a number per output channel, (C,), to what a convolution gives."""
-    bias = graph.constants[conv.input[2]] if len(conv.input) > 2 else np.zeros(1)
-    set_bias(graph, conv, bias + shift)
-
-
-def set_weight(graph: Graph, conv: NodeProto, weight: Array) -> None:
-    graph.set_input(conv, 1, graph.add_constant(weight.astype(np.float32), conv.input[1]))
-
-
-def set_bias(graph: Graph, conv: NodeProto, bias: Array) -> None:
-    name = graph.add_constant(bias.astype(np.float32), conv.input[1] + ".bias")
-    if len(conv.input) > 2:
-        graph.set_input(conv, 2, name)
-    else:
-        graph.add_input(conv, name)
-
-
 # ------------------------------------------------------------------------------------- into the convolutions behind
 
 
@@ -335,6 +268,14 @@ def push_scale(graph: Graph, node: NodeProto) -> bool:
     for conv in convs:
         scale_inputs(graph, conv, factor if node.op_type == "Mul" else 1 / factor)
     return bypass(graph, node, split[0])
+
+
+def is_gelu(graph: Graph, name: str) -> bool:
+    """Whether the tensor is the x * (1 + erf(x / sqrt 2)) of a GELU, which onnxruntime and TensorRT know as a whole
+    together with the factor 1/2 behind it."""
+    product = graph.made_by(name, "Mul")
+    opened = [graph.made_by(source, "Add") for source in product.input] if product is not None else []
+    return any(graph.made_by(source, "Erf") is not None for add in opened if add is not None for source in add.input)
 
 
 def push_shift(graph: Graph, node: NodeProto) -> bool:
@@ -355,33 +296,6 @@ def push_shift(graph: Graph, node: NodeProto) -> bool:
         through = np.einsum("goi,gi->go", by_group, shift.reshape(groups_of(conv), -1)).ravel()
         shift_outputs(graph, conv, through if node.op_type == "Add" else -through)
     return bypass(graph, node, split[0])
-
-
-def reading_convolutions(graph: Graph, name: str) -> list[NodeProto] | None:
-    """All readers of the tensor when each is a convolution of it with constant weights, else None."""
-    readers = graph.readers[name]
-    fits = name not in graph.outputs and all(
-        reader.op_type in CONVOLUTIONS and reader.input[0] == name and has_constant_weights(graph, reader)
-        for reader in readers
-    )
-    return list(readers) if fits else None
-
-
-def pads_nothing(conv: NodeProto) -> bool:
-    settings = attributes(conv)
-    return not any(settings.get("pads", ())) and settings.get("auto_pad", b"NOTSET") in (b"NOTSET", b"VALID")
-
-
-def scale_inputs(graph: Graph, conv: NodeProto, factor: npt.NDArray[np.float64]) -> None:
-    """Makes a convolution of x one that gives the same for x / factor, factor per input channel, (C,)."""
-    weight = weight_of(graph, conv)
-    if conv.op_type == "ConvTranspose":
-        scaled = weight * factor.reshape(-1, *[1] * (weight.ndim - 1))
-    else:
-        groups = groups_of(conv)
-        by_group = weight.reshape(groups, -1, *weight.shape[1:])
-        scaled = (by_group * factor.reshape(groups, 1, -1, *[1] * (weight.ndim - 2))).reshape(weight.shape)
-    set_weight(graph, conv, scaled)
 
 
 def fuse_affine(graph: Graph, node: NodeProto) -> bool:
@@ -428,15 +342,6 @@ def merge_pointwise(graph: Graph, node: NodeProto) -> bool:
     return True
 
 
-def is_pointwise(graph: Graph, node: NodeProto) -> bool:
-    """Whether the node is a plain 1x1 convolution with constant weights."""
-    if node.op_type != "Conv" or not has_constant_weights(graph, node):
-        return False
-    strides = attributes(node).get("strides", ())
-    kernel = weight_of(graph, node).shape[2:]
-    return kernel == (1, 1) and groups_of(node) == 1 and pads_nothing(node) and all(s == 1 for s in strides)
-
-
 def cut_dead_channels(graph: Graph, node: NodeProto) -> bool:
     """Channels that every reader multiplies by zero are not computed; those left are a multiple of CHANNEL_MULTIPLE."""
     channels = Channels.made_by(graph, node)
@@ -453,110 +358,8 @@ def cut_dead_channels(graph: Graph, node: NodeProto) -> bool:
     return True
 
 
-def pad_few_channels(graph: Graph, node: NodeProto) -> bool:
-    """Fewer channels of a picture than CHANNEL_MULTIPLE are filled up with zeros: a blocked convolution reads no fewer,
-    onnxruntime would unblock them and take a slower kernel."""
-    channels = Channels.made_by(graph, node)
-    if channels is None or channels.count >= CHANNEL_MULTIPLE or graph.dims.get(node.output[0], (1, 1))[2:] == (1, 1):
-        return False
-    channels.fill_up(CHANNEL_MULTIPLE)
-    return True
-
-
 def round_up(count: int) -> int:
     return -(-count // CHANNEL_MULTIPLE) * CHANNEL_MULTIPLE
-
-
-@dataclass(frozen=True)
-class Channels:
-    """The output channels of a plain convolution that only plain convolutions read, directly or through pointwise
-    operators; so they can be renumbered, dropped or added to."""
-
-    graph: Graph
-    source: NodeProto
-    convolutions: tuple[NodeProto, ...]
-    tensors: frozenset[str]
-
-    @classmethod
-    def made_by(cls, graph: Graph, node: NodeProto) -> Channels | None:
-        """The channels that the node makes, when it is such a convolution."""
-        if node.op_type != "Conv" or groups_of(node) != 1 or not has_constant_weights(graph, node):
-            return None
-        tensors, todo, between, convs = {node.output[0]}, [node.output[0]], [], []
-        while todo:
-            tensor = todo.pop()
-            if tensor in graph.outputs or not graph.readers[tensor]:
-                return None
-            for reader in graph.readers[tensor]:
-                if reader.op_type == "Conv" and groups_of(reader) == 1 and reader.input[0] == tensor:
-                    if not has_constant_weights(graph, reader):
-                        return None
-                    convs.append(reader)
-                elif reader.op_type in POINTWISE_UNARY | POINTWISE_BINARY:
-                    between.append(reader)
-                    if reader.output[0] not in tensors:
-                        tensors.add(reader.output[0])
-                        todo.append(reader.output[0])
-                else:
-                    return None
-        others = {name for reader in between for name in reader.input if name and name not in tensors}
-        if not all(name in graph.constants and graph.constants[name].size == 1 for name in others):
-            return None
-        return cls(graph, node, tuple(convs), frozenset(tensors))
-
-    @property
-    def count(self) -> int:
-        return output_channels(self.graph, self.source)
-
-    def select(self, kept: npt.NDArray[np.intp]) -> None:
-        """Keeps these channels, in this order."""
-        self._change(lambda value, axis: np.take(value, kept, axis))
-
-    def fill_up(self, count: int) -> None:
-        """Adds channels that are zero and weigh nothing."""
-        missing = count - self.count
-        self._change(lambda value, axis: np.pad(value, [(0, missing * (n == axis)) for n in range(value.ndim)]))
-
-    def _change(self, change: Callable[[Array, int], Array]) -> None:
-        graph, source = self.graph, self.source
-        set_weight(graph, source, change(weight_of(graph, source), 0))
-        if len(source.input) > 2:
-            set_bias(graph, source, change(graph.constants[source.input[2]], 0))
-        for conv in self.convolutions:
-            set_weight(graph, conv, change(weight_of(graph, conv), 1))
-        for name in self.tensors & graph.dims.keys():
-            first, _, *rest = graph.dims[name]
-            graph.dims[name] = (first, self.count, *rest)
-
-
-def split_concatenation(graph: Graph, node: NodeProto) -> bool:
-    """A convolution of concatenated pictures becomes the sum of a convolution of each.
-
-    Only where a part is no multiple of CHANNEL_MULTIPLE: such parts cannot be put together as blocks, so onnxruntime
-    would unblock, copy and block them again; the sum costs nothing there, the second convolution adds into the first.
-    """
-    concat = graph.made_by(node.input[0], "Concat") if node.op_type == "Conv" and groups_of(node) == 1 else None
-    if concat is None or attributes(concat)["axis"] != 1 or not graph.feeds_only(concat.output[0]):
-        return False
-    counts = [graph.dims.get(name, (None, None))[1] for name in concat.input]
-    known = [count for count in counts if count is not None]
-    if len(known) != len(counts) or len(counts) != 2 or not has_constant_weights(graph, node):
-        return False
-    if all(count % CHANNEL_MULTIPLE == 0 for count in known):
-        return False
-    weights = np.split(weight_of(graph, node), np.cumsum(known)[:-1], axis=1)
-    first = NodeProto()
-    first.CopyFrom(node)
-    first.name = ""
-    del first.input[2:]
-    first.input[0], first.input[1] = concat.input[0], graph.add_constant(weights[0], node.input[1])
-    first.output[0] = graph.new_name(node.output[0])
-    graph.insert_before(node, first)
-    graph.set_input(node, 0, concat.input[1])
-    set_weight(graph, node, weights[1])
-    total = helper.make_node("Add", [first.output[0], node.output[0]], [graph.new_name(node.output[0])])
-    graph.insert_behind(node, total)
-    return True
 
 
 def unroll_transposed_pair(graph: Graph, node: NodeProto) -> bool:
@@ -603,16 +406,6 @@ def growth(graph: Graph, node: NodeProto) -> int | None:
     return int(sides.pop()) if plain and len(sides) == 1 and weight_of(graph, node).ndim == 4 else None
 
 
-def pointwise_chain(graph: Graph, name: str) -> tuple[list[NodeProto], NodeProto | None]:
-    """The unary operators that the tensor comes through, and the node that they start from."""
-    chain: list[NodeProto] = []
-    node = graph.producer.get(name)
-    while node is not None and node.op_type in POINTWISE_UNARY:
-        chain.append(node)
-        node = graph.producer.get(node.input[0])
-    return chain, node
-
-
 def unrolled(graph: Graph, conv: NodeProto, weight: npt.NDArray[np.float64], copies: int) -> None:
     """Makes of a transposed convolution a 1x1 convolution with this weight (C_out, C_in), its bias repeated."""
     set_weight(graph, conv, weight[:, :, None, None])
@@ -649,24 +442,8 @@ def per_channel(value: Array, channels: int, rank: int) -> npt.NDArray[np.float6
     return np.broadcast_to(value.astype(np.float64).reshape(-1), (channels,))
 
 
-def is_gelu(graph: Graph, name: str) -> bool:
-    """Whether the tensor is the x * (1 + erf(x / sqrt 2)) of a GELU, which onnxruntime and TensorRT know as a whole
-    together with the factor 1/2 behind it."""
-    product = graph.made_by(name, "Mul")
-    opened = [graph.made_by(source, "Add") for source in product.input] if product is not None else []
-    return any(graph.made_by(source, "Erf") is not None for add in opened if add is not None for source in add.input)
-
-
 def is_number(value: Array, number: float) -> bool:
     return value.size == 1 and bool(np.isclose(value.item(), number, rtol=1e-6))
-
-
-def clip_bounds(graph: Graph, node: NodeProto) -> tuple[float, float] | None:
-    """(min, max) of a Clip with constant bounds."""
-    if len(node.input) != 3:
-        return None
-    low, high = graph.constant(node.input[1]), graph.constant(node.input[2])
-    return None if low is None or high is None else (float(low.item()), float(high.item()))
 
 
 TIDY: tuple[Rule, ...] = (drop_identity, fold_constant, drop_neutral)
@@ -684,4 +461,3 @@ FUSE: tuple[Rule, ...] = (
     unroll_transposed_pair,
     cut_dead_channels,
 )
-ARRANGE: tuple[Rule, ...] = (pad_few_channels, split_concatenation)

@@ -30,7 +30,8 @@ FETCH_ADVICE = "run: edge-agent models fetch"
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 Task = Literal["text_detection", "text_recognition", "text_embedding"]
-Variant = Literal["full", "latin"]
+Head = Literal["full", "latin"]
+Variant = Literal["full", "latin", "cpu"]
 Role = Literal["onnx", "safetensors", "config", "tokenizer", "charset"]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Requirement = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_-]*$")]
@@ -124,7 +125,7 @@ class Recogniser(Section):
     pad_value: PixelValue
     charset: Literal["onnx_metadata", "file"] = "onnx_metadata"
     space_appended: bool = True
-    variants: tuple[Variant, ...] = ("full",)
+    variants: tuple[Head, ...] = ("full",)
 
     @model_validator(mode="after")
     def _ladder_ascends(self) -> Recogniser:
@@ -203,6 +204,11 @@ class ModelSpec(Section):
 
     @property
     def variants(self) -> tuple[Variant, ...]:
+        """The graphs made of this model: those for any backend (`heads`), and a detector's arranged for a `cpu`."""
+        return (*self.heads, "cpu") if self.detector is not None else self.heads
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
         """The heads this model has: `full`, and `latin` where a cut one is made."""
         return self.recogniser.variants if self.recogniser is not None else ("full",)
 

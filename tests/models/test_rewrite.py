@@ -3,72 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
-import onnxruntime
 import pytest
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, numpy_helper
 
 from edge_agent.models.rewrite import NEGLIGIBLE, rewrite
-
-Array = npt.NDArray[Any]
-node = helper.make_node
-PICTURE = (2, 4, 6, 8)
+from tests.models.made_graphs import GELU, PICTURE, Array, changed, floats, gelu, made, node, operators, scalar
 
 
-def floats(*shape: int, seed: int = 0) -> Array:
-    return np.random.default_rng(seed).normal(0, 1, shape).astype(np.float32)
-
-
-def scalar(value: float) -> Array:
-    return np.array(value, np.float32)
-
-
-def made(
-    nodes: Sequence[NodeProto],
-    constants: Mapping[str, Array],
-    shape: Sequence[int | str] = PICTURE,
-    outputs: Sequence[str] = ("y",),
-) -> onnx.ModelProto:
-    graph = helper.make_graph(
-        list(nodes),
-        "made",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    model = onnx.shape_inference.infer_shapes(model)  # fills in the outputs' shapes
-    del model.graph.value_info[:]
-    onnx.checker.check_model(model)
-    return model
-
-
-def run(model: onnx.ModelProto, x: Array) -> list[Array]:
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return list(session.run(None, {session.get_inputs()[0].name: x}))
-
-
-def operators(model: onnx.ModelProto) -> Counter[str]:
-    return Counter(n.op_type for n in model.graph.node)
-
-
-def rewritten(model: onnx.ModelProto, shape: Sequence[int] = PICTURE) -> Counter[str]:
+def rewritten(model: onnx.ModelProto) -> Counter[str]:
     """The operators of the rewritten model, once its values are the same as before."""
-    before = model.SerializeToString()
-    after = rewrite(model)
-    assert model.SerializeToString() == before, "the model given was changed"
-    onnx.checker.check_model(after)
-    x = floats(*shape, seed=7)
-    for old, new in zip(run(model, x), run(after, x), strict=True):
-        np.testing.assert_allclose(new, old, rtol=1e-4, atol=1e-5)
-    return operators(after)
+    return operators(changed(rewrite, model, floats(*PICTURE, seed=7)))
 
 
 CONV = node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1])
@@ -237,19 +184,6 @@ def test_norm_over_another_axis_stays() -> None:
     assert rewritten(made(nodes, constants))["ReduceMean"] == 2
 
 
-def gelu(source: str, target: str) -> list[NodeProto]:
-    return [
-        node("Div", [source, "root2"], [target + "1"]),
-        node("Erf", [target + "1"], [target + "2"]),
-        node("Add", [target + "2", "one"], [target + "3"]),
-        node("Mul", [source, target + "3"], [target + "4"]),
-        node("Mul", [target + "4", "half"], [target]),
-    ]
-
-
-GELU = {"root2": scalar(np.sqrt(2)), "one": scalar(1), "half": scalar(0.5)}
-
-
 def test_gelu_stays_whole_for_the_backends_that_know_it() -> None:
     nodes = [*gelu("x", "g"), node("Conv", ["g", "w"], ["y"])]
     model = made(nodes, {**GELU, "w": floats(5, 4, 1, 1)})
@@ -321,52 +255,6 @@ def test_input_given_out_unchanged_keeps_its_identity() -> None:
 def test_tensor_given_out_twice_keeps_both_names() -> None:
     nodes = [node("Relu", ["x"], ["y"]), node("Identity", ["y"], ["z"])]
     assert rewritten(made(nodes, {}, outputs=("y", "z"))) == {"Relu": 1, "Identity": 1}
-
-
-def test_few_channels_of_a_picture_are_filled_up_to_a_block() -> None:
-    nodes = [
-        node("Conv", ["x", "v", "c"], ["m"], pads=[1, 1, 1, 1]),
-        *gelu("m", "g"),
-        node("Conv", ["g", "w"], ["y"], pads=[1, 1, 0, 0]),
-        node("Conv", ["g", "u"], ["z"]),
-    ]
-    weights = {"v": floats(12, 4, 3, 3), "c": floats(12), "w": floats(24, 12, 2, 2), "u": floats(9, 12, 1, 1)}
-    model = made(nodes, {**GELU, **weights}, outputs=("y", "z"))
-    rewritten(model)
-    shapes = {tuple(tensor.dims) for tensor in rewrite(model).graph.initializer}
-    assert {(16, 4, 3, 3), (16,), (24, 16, 2, 2), (9, 16, 1, 1)} <= shapes
-
-
-def test_few_channels_of_a_gate_stay_few() -> None:
-    nodes = [
-        node("GlobalAveragePool", ["x"], ["p"]),
-        node("Conv", ["p", "v"], ["m"]),
-        node("Relu", ["m"], ["r"]),
-        node("Conv", ["r", "w"], ["y"]),
-    ]
-    model = made(nodes, {"v": floats(3, 4, 1, 1), "w": floats(24, 3, 1, 1)})
-    rewritten(model)
-    assert (3, 4, 1, 1) in {tuple(tensor.dims) for tensor in rewrite(model).graph.initializer}
-
-
-def concatenated(left: int, right: int) -> onnx.ModelProto:
-    nodes = [
-        node("Conv", ["x", "u"], ["l"], pads=[1, 1, 1, 1]),
-        node("Conv", ["x", "v"], ["r"]),
-        node("Concat", ["l", "r"], ["m"], axis=1),
-        node("Conv", ["m", "w", "b"], ["o"], strides=[2, 2], pads=[1, 1, 1, 1]),
-        node("Relu", ["o"], ["y"]),
-    ]
-    weights = {"u": floats(left, 4, 3, 3), "v": floats(right, 4, 1, 1), "w": floats(6, left + right, 3, 3)}
-    return made(nodes, {**weights, "b": floats(6)})
-
-
-def test_convolution_of_parts_that_are_no_blocks_becomes_a_sum() -> None:
-    assert rewritten(concatenated(24, 20)) == {"Conv": 4, "Add": 1, "Relu": 1}
-
-
-def test_convolution_of_parts_that_are_blocks_stays_whole() -> None:
-    assert rewritten(concatenated(16, 32)) == {"Conv": 3, "Concat": 1, "Relu": 1}
 
 
 @pytest.mark.parametrize(("inner", "outer"), [(2, 2), (2, 3), (3, 2)])
