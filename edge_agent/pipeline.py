@@ -197,7 +197,8 @@ class Loader:
             unclip_ratio=settings.unclip_ratio,
             max_boxes=settings.max_boxes,
         )
-        return TextDetector(self.engine("detect", spec), detector_settings)
+        variant: Variant = "cpu" if self.backend.any_shape else "full"
+        return TextDetector(self.engine("detect", spec, variant), detector_settings)
 
     def recogniser(self, settings: PipelineConfig) -> TextRecogniser:
         spec = self.spec(settings.recogniser, "text_recognition")
