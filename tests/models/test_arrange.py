@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
+import cv2
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import NodeProto
 
 from edge_agent.models.arrange import arrange
+from tests.conftest import ROOT
 from tests.models.made_graphs import GELU, PICTURE, Array, changed, floats, gelu, made, node, operators, shapes
 
 
@@ -155,3 +158,22 @@ def test_picture_is_turned_where_its_rows_cannot_be_read(shift: Array, settings:
 def test_other_transpositions_stay() -> None:
     model = picture_model(SHIFT, node("Conv", ["s", "w", "b"], ["c"]), floats(16, 3, 3, 3), perm=(0, 3, 2, 1))
     assert operators(changed(arrange, model, floats(2, 9, 12, 3, seed=7)))["Transpose"] == 1
+
+
+@pytest.mark.parametrize("name", ["ppocrv6-small-det", "ppocrv4-mobile-det"])
+def test_real_detector_gives_the_same_probability_arranged(name: str) -> None:
+    folder = ROOT / "engines" / name
+    if not (folder / "model.cpu.onnx").is_file():
+        pytest.skip(f"{name} is not made; run: edge-agent models fetch {name}")
+    picture = np.full((1, 96, 320, 3), 230, np.uint8)
+    cv2.putText(picture[0], "LOT 4711", (20, 65), cv2.FONT_HERSHEY_SIMPLEX, 1.6, (20, 20, 20), 4)
+    plain, arranged_too = (
+        onnxruntime.InferenceSession(str(folder / file), providers=["CPUExecutionProvider"]).run(
+            ["probability"], {"image": picture}
+        )[0]
+        for file in ("model.onnx", "model.cpu.onnx")
+    )
+    difference = np.abs(plain.astype(int) - arranged_too)  # one step where a value lies on the edge of rounding
+    assert plain.max() > 100
+    assert difference.max() <= 1
+    assert (difference > 0).mean() < 0.001
