@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -22,14 +22,14 @@ from edge_agent.board import Board
 from edge_agent.cameras.capture import CaptureThread
 from edge_agent.cameras.status import CameraStatus
 from edge_agent.config import CameraConfig, Config
-from edge_agent.errors import EngineError, FrameError
+from edge_agent.errors import EdgeAgentError, EngineError, FrameError
 from edge_agent.mailbox import Mailbox
-from edge_agent.messages import CameraState
+from edge_agent.messages import CameraState, PipelineState
 from edge_agent.no_text import NoTextLimit
 from edge_agent.outbox import MemoryOutbox, Outbox
 from edge_agent.pipeline import Pipeline, load_pipeline
 from edge_agent.publisher import Publisher
-from edge_agent.records import Frame
+from edge_agent.records import Frame, rfc3339
 from edge_agent.service import Notifier
 from edge_agent.telemetry import SENSORS
 from edge_agent.telemetry.sampler import Sampler
@@ -49,8 +49,8 @@ STOP_PUBLISHER_S = 5.0
 def run_agent(config: Config, models_dir: Path, stop: threading.Event, *, until_end: bool = False) -> None:
     """Reads and publishes until `stop` is set, or with `until_end` until every camera has come to its end.
 
-    Raises ConfigError where a setting or model is wrong, EngineError when inference failed; what was read before is
-    offered to the broker first.
+    Raises ConfigError where a setting or model is wrong, EngineError when inference failed, EdgeAgentError when nothing
+    could be published any more; what was read before is offered to the broker first.
     """
     notifier = Notifier(os.environ, time.monotonic)
     with ExitStack() as opened:
@@ -58,6 +58,7 @@ def run_agent(config: Config, models_dir: Path, stop: threading.Event, *, until_
         mailbox = Mailbox(on_drop=partial(vitals.count, event="dropped"))
         cameras = [capture(name, camera, mailbox, vitals) for name, camera in config.cameras.items()]
         outbox = MemoryOutbox(config.outbox.max_bytes, config.outbox.max_age_s)
+        opened.callback(outbox.close)
         board = Board(outbox)
         publisher = opened.enter_context(publishing(config, outbox, board))
         board.say_health("starting", reason="loading models")
@@ -65,7 +66,7 @@ def run_agent(config: Config, models_dir: Path, stop: threading.Event, *, until_
         pipeline = opened.enter_context(load_pipeline(config, models_dir, report))
         pipeline.warm_up()
         no_text = NoTextLimit(config.pipeline.no_text_interval_s)
-        agent = Agent(pipeline, mailbox, cameras, outbox, board, vitals, no_text)
+        agent = Agent(pipeline, mailbox, cameras, outbox, board, vitals, no_text, publisher)
         opened.enter_context(sampler(config, agent, publisher))
         for camera in cameras:
             opened.enter_context(running(camera))
@@ -85,11 +86,12 @@ class Agent:
     board: Board
     vitals: Vitals
     no_text: NoTextLimit
+    publisher: Publisher
     upcoming: Frame | None = None  # taken early, so that its text is being looked for already
 
     def main_loop(self, stop: threading.Event, notifier: Notifier, *, until_end: bool = False) -> None:
         """Takes the next frame, reads it, puts the reading out; looks after the states in between."""
-        self.board.say_health("running", backend=self.pipeline.backend.name)
+        self.say_health("running")
         while not stop.is_set():
             frame = self.upcoming or self.mailbox.take(TURN_S)
             self.upcoming = None
@@ -98,8 +100,10 @@ class Agent:
             statuses = [camera.status() for camera in self.cameras]
             for status in statuses:
                 self.board.say_camera(status.camera, shown_state(status), status.reason, status.last_frame_at)
+            if not self.publisher.alive:
+                raise EdgeAgentError("the publisher has ended (its traceback stands above): this process starts afresh")
             notifier.heartbeat()
-            if until_end and frame is None and all(status.state == "ended" for status in statuses):
+            if until_end and frame is None and all(status.state in ("ended", "disabled") for status in statuses):
                 return
 
     def read(self, frame: Frame) -> None:
@@ -111,12 +115,17 @@ class Agent:
             log.warning("frame %d of camera %s dropped: %s", frame.seq, frame.camera, exc)
             return
         except EngineError as exc:
-            self.board.say_health("fault", reason=str(exc), backend=self.pipeline.backend.name)
+            self.say_health("fault", reason=str(exc))
             raise
         self.vitals.count(frame.camera, "processed")
         self.vitals.timed(reading.timings_ms)
         if self.no_text.admits(reading):
             self.outbox.put(messages.result(reading))
+
+    def say_health(self, state: PipelineState, reason: str | None = None) -> None:
+        """How the reading goes, with what it runs on."""
+        precision = precision_of(self.pipeline.fingerprints.values())
+        self.board.say_health(state, reason=reason, backend=self.pipeline.backend.name, precision=precision)
 
     def look_ahead(self) -> Frame | None:
         """The next frame, if one waits."""
@@ -130,7 +139,7 @@ class Agent:
             "fps": self.vitals.fps,
             "frames": self.vitals.frames,
             "latency_ms": self.vitals.latency_ms,
-            "cameras": lambda: {camera.name: asdict(camera.status()) for camera in self.cameras},
+            "cameras": lambda: {camera.name: figures(camera.status()) for camera in self.cameras},
             "withheld_no_text": lambda: dict(self.no_text.withheld),
             "outbox": lambda: asdict(self.outbox.stats()),
         }
@@ -173,6 +182,21 @@ def sampler(config: Config, agent: Agent, publisher: Publisher) -> Sampler:
     sensors = [sensor for row in SENSORS for sensor in registry.load(SENSORS, row, "sensor")()]
     sections = {**agent.sections(), "publisher": lambda: asdict(publisher.stats())}
     return Sampler(sensors, sections, config.telemetry.interval_s, agent.outbox.put)
+
+
+def precision_of(fingerprints: Iterable[str]) -> str | None:
+    """In what engines compute, by their fingerprints (`backend:model:precision...`): `fp32`, or `fp16+int8` where they
+    differ; None where no fingerprint says."""
+    named = {parts[2] for parts in (fingerprint.split(":") for fingerprint in fingerprints) if len(parts) > 2}
+    return "+".join(sorted(named)) or None
+
+
+def figures(status: CameraStatus) -> dict[str, Any]:
+    """What telemetry says of a camera, below its name: times and rates as the contract has them."""
+    seen_at = status.last_frame_at
+    values = {**asdict(status), "last_frame_at": None if seen_at is None else rfc3339(seen_at)}
+    del values["camera"]
+    return {**values, "fps": round(status.fps, 3)}
 
 
 def shown_state(status: CameraStatus) -> CameraState:

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,21 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from edge_agent.agent import Agent
+from edge_agent.agent import Agent, figures, precision_of
 from edge_agent.backends.base import Array, Feed, TensorSpec
 from edge_agent.backends.ort import OrtBackend
 from edge_agent.board import Board
+from edge_agent.cameras.base import Camera
 from edge_agent.cameras.capture import CaptureThread
+from edge_agent.cameras.status import CameraStatus
 from edge_agent.config import CameraConfig, FieldsConfig
 from edge_agent.demo.labels import render_label, sample_labels
-from edge_agent.errors import EngineError, FrameError
+from edge_agent.errors import EdgeAgentError, EngineError, FrameError
 from edge_agent.mailbox import Mailbox
 from edge_agent.no_text import NoTextLimit
 from edge_agent.outbox import MemoryOutbox
 from edge_agent.pipeline import Pipeline
+from edge_agent.publisher import Publisher
 from edge_agent.records import Frame
 from edge_agent.service import Notifier
 from edge_agent.stages.field_extractor import FieldExtractor
@@ -39,7 +43,7 @@ from edge_agent.stages.text_detector import DetectorSettings, TextDetector
 from edge_agent.stages.text_recogniser import RecogniserSettings, TextRecogniser
 from edge_agent.telemetry.vitals import Vitals
 from tests.broker import Broker, Observer, wait_until
-from tests.fakes import FakeEngine
+from tests.fakes import FakeCamera, FakeEngine, FakeTransport
 
 # ---- the whole process ----------------------------------------------------------------------------------------------
 
@@ -211,15 +215,36 @@ class EndlessCamera:
         pass
 
 
-def made_agent(pipeline: Pipeline, intervals_s: dict[str, float], outbox: MemoryOutbox) -> Agent:
+PUBLISHERS: list[Publisher] = []
+
+
+@pytest.fixture(autouse=True)
+def no_publisher_is_left() -> Iterator[None]:
+    yield
+    while PUBLISHERS:
+        PUBLISHERS.pop().stop(None, 0.5)
+
+
+def made_agent(
+    pipeline: Pipeline,
+    intervals_s: dict[str, float],
+    outbox: MemoryOutbox,
+    make: Callable[[str, CameraConfig], Camera] | None = None,
+    transport: FakeTransport | None = None,
+) -> Agent:
+    """An agent whose transport is not connected: what is read stays in the outbox."""
     mailbox = Mailbox()
     config = CameraConfig(kind="folder", source="made")
     cameras = [
-        CaptureThread(name, config, mailbox.put, make=lambda _n, _c, interval_s=interval_s: EndlessCamera(interval_s))
+        CaptureThread(
+            name, config, mailbox.put, make=make or (lambda _n, _c, interval_s=interval_s: EndlessCamera(interval_s))
+        )
         for name, interval_s in intervals_s.items()
     ]
     every_frame = NoTextLimit(0.0)
-    return Agent(pipeline, mailbox, cameras, outbox, Board(outbox), Vitals(), every_frame)
+    PUBLISHERS.append(Publisher(outbox, transport or FakeTransport()))
+    PUBLISHERS[-1].start()
+    return Agent(pipeline, mailbox, cameras, outbox, Board(outbox), Vitals(), every_frame, PUBLISHERS[-1])
 
 
 def results(outbox: MemoryOutbox) -> Counter[str]:
@@ -307,3 +332,47 @@ def test_engine_error_ends_the_loop_after_saying_so() -> None:
     health = [json.loads(e.message.payload) for e in outbox.claim(100) if e.message.topic == "health"]
     assert health[-1]["pipeline"] == "fault"
     assert "illegal memory access" in health[-1]["reason"]
+
+
+class BrokenTransport(FakeTransport):
+    @property
+    def room(self) -> int:
+        raise TypeError("a bug")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_agent_whose_publisher_died_ends_instead_of_reading_for_nobody() -> None:
+    outbox = MemoryOutbox(10_000_000, 3600)
+    agent = made_agent(made_pipeline(no_text), {"one": 0.001}, outbox, transport=BrokenTransport())
+    agent.cameras[0].start()
+    with pytest.raises(EdgeAgentError, match="the publisher has ended") as caught:
+        agent.main_loop(threading.Event(), SILENT)
+    agent.cameras[0].stop(5)
+    assert caught.value.exit_code == 70
+
+
+def test_loop_ends_with_the_last_source_whatever_is_disabled() -> None:
+    outbox = MemoryOutbox(10_000_000, 3600)
+    agent = made_agent(made_pipeline(no_text), {"one": 0.0}, outbox, make=lambda _n, _c: FakeCamera(lambda: None))
+    spare = CameraConfig(kind="folder", source="made", enabled=False)
+    agent.cameras.append(CaptureThread("spare", spare, agent.mailbox.put))
+    agent.cameras[0].start()
+    agent.main_loop(threading.Event(), SILENT, until_end=True)
+    assert [camera.status().state for camera in agent.cameras] == ["ended", "disabled"]
+
+
+def test_health_names_what_engines_compute_in() -> None:
+    assert precision_of(["onnxruntime-1.32.0:0011:fp32", "onnxruntime-1.32.0:2233:fp32"]) == "fp32"
+    assert precision_of(["tensorrt-10.3.0:0011:int8:44556677", "tensorrt-10.3.0:2233:fp16:8899aabb"]) == "fp16+int8"
+    assert precision_of(["fake"]) is None
+
+
+def test_telemetry_of_a_camera_is_plain_finite_and_without_its_source() -> None:
+    config = CameraConfig(kind="rtsp", source="rtsp://admin:S3cret@127.0.0.1:1/live")
+    told = figures(CaptureThread("door", config, lambda frame: True).status())
+    assert told["last_frame_at"] is None
+    seen = figures(CameraStatus("door", "online", None, 1_796_040_000.25, 9, 0, 0, 0, 0, 0, 640, 480, 29.97002997))
+    assert seen["last_frame_at"] == "2026-11-30T12:00:00.250Z"
+    assert seen["fps"] == 29.97
+    assert set(seen) == set(told) == {field.name for field in fields(CameraStatus)} - {"camera"}
+    assert "admin" not in json.dumps(told)

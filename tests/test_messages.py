@@ -173,7 +173,7 @@ def test_contract_shows_the_messages_that_are_sent() -> None:
         720,
         lines=(TextLine("EXP 2027-08-12", 0.9873, box),),
         fields=(Field("expiry_date", "2027-08-12", "2027-08-12", 0.9873, (0,)),),
-        timings_ms={"detect": 21.4, "recognise": 12.9},
+        timings_ms={"detect": 21.4, "recognise": 12.9, "extract": 0.6, "total": 34.9},
         engines={"detect": "a", "recognise": "b"},
         backend="onnxruntime",
     )
@@ -193,12 +193,12 @@ def test_contract_lists_the_members_of_telemetry() -> None:
     vitals.timed({"detect": 52.1})
     outbox = MemoryOutbox(max_bytes=100_000, max_age_s=60)
     nothing = cast(Any, None)
-    agent = Agent(nothing, nothing, [], outbox, nothing, vitals, nothing)
+    agent = Agent(nothing, nothing, [], outbox, nothing, vitals, nothing, nothing)
     example = documented()["telemetry"]
     samples = [Sample(s.name, 1.0, s.unit, AT) for s in host_sensors() if not s.name.startswith("temp_c.")]
     rows = strict(messages.telemetry(samples, {}, {}, at=AT))
     assert {*rows, *agent.sections(), "publisher", "temp_c"} == set(example)
-    assert set(example["cameras"]["line-1"]) == {field.name for field in fields(CameraStatus)}
+    assert set(example["cameras"]["line-1"]) == {field.name for field in fields(CameraStatus)} - {"camera"}
     assert set(example["publisher"]) == {field.name for field in fields(PublisherStats)}
     assert set(example["outbox"]) == set(asdict(outbox.stats()))
     assert set(example["latency_ms"]["detect"]) == set(vitals.latency_ms()["detect"])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 class Sensor:
     """`read` returns the value in `unit`; it is called on the telemetry thread and should take milliseconds.
 
-    What it may raise for a missing value: SensorError, OSError, ValueError, LookupError, ArithmeticError.
+    What it may raise for a missing value: SensorError, OSError, ValueError, LookupError, ArithmeticError, RuntimeError.
     """
 
     name: str

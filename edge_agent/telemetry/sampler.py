@@ -81,7 +81,7 @@ def _read(sensor: Sensor) -> tuple[float | None, str | None]:
     """The value, or None with the reason."""
     try:
         value = sensor.read()
-    except (SensorError, OSError, ValueError, LookupError, ArithmeticError) as exc:
+    except (SensorError, OSError, ValueError, LookupError, ArithmeticError, RuntimeError) as exc:
         return None, f"{type(exc).__name__}: {exc}" if str(exc) else type(exc).__name__
     if not math.isfinite(value):
         return None, f"not a finite number: {value}"

@@ -46,10 +46,11 @@ def make(rows: list[Sensor], **sections: Callable[[], Any]) -> Sampler:
         (raising(ValueError("could not convert string to float: 'N/A'")), "N/A"),
         (raising(KeyError("rail")), "KeyError: 'rail'"),
         (raising(ZeroDivisionError()), "ZeroDivisionError"),
+        (raising(NotImplementedError("not on this kernel")), "not on this kernel"),  # so does psutil
         (lambda: math.nan, "not a finite number: nan"),
         (lambda: math.inf, "not a finite number: inf"),
     ],
-    ids=["own", "os", "text", "lookup", "arithmetic", "nan", "inf"],
+    ids=["own", "os", "text", "lookup", "arithmetic", "runtime", "nan", "inf"],
 )
 def test_failing_sensor_is_null_with_a_reason_and_the_others_are_sent(
     read: Callable[[], float], reason: str, caplog: pytest.LogCaptureFixture
