@@ -49,11 +49,12 @@ MAY_IMPORT = {
 
 # heavy library -> the modules (below edge_agent) that may import it
 HOMES = {
-    "tensorrt": {"backends.trt", "backends.trt_api", "backends.trt_build", "backends.trt_lanes"},
+    "tensorrt": {"backends.trt", "backends.trt_api", "backends.trt_build", "backends.trt_lanes", "backends.trt_layers"},
     "pycuda": {"backends.gpu"},
     "onnxruntime": {"backends.ort", "backends.half", "models.check", "calibrate"},
     "onnx": {"models", "calibrate", "backends.half"},
     "paho": {"transports.mqtt", "demo.subscriber"},
+    "simplejpeg": {"cameras.jpeg"},
     "sqlite3": {"outbox"},
 }
 

@@ -9,7 +9,8 @@ import cv2
 import numpy as np
 
 from edge_agent.cameras.base import Array, Image
-from edge_agent.cameras.image_header import check_complete, read_header
+from edge_agent.cameras.image_header import ImageHeader, check_complete, read_header
+from edge_agent.cameras.jpeg import SPARE_BYTES, decode_jpeg
 from edge_agent.cameras.pixels import check_pixels, to_bgr
 from edge_agent.errors import FrameError
 
@@ -46,23 +47,33 @@ def read_image_file(path: Path, max_pixels: int, bit_depth: int | None = None) -
         raise FrameError(f"{path.name!r}: {exc}") from exc
 
 
-def decode_image(content: bytes, max_pixels: int, bit_depth: int | None = None) -> Image:
+def decode_image(
+    content: bytes, max_pixels: int, bit_depth: int | None = None, spare_bytes: int = SPARE_BYTES
+) -> Image:
     """The image in an image file's bytes, upright, uint8 (H, W, 3) BGR.
 
     Its size is read from the header and held against `max_pixels` before anything is decoded; a file that is cut
-    short or damaged is refused. Raises FrameError.
+    short or damaged is refused. Raises FrameError. `spare_bytes`: see decode_jpeg.
     """
     header = read_header(content)
     check_pixels(header.width_px, header.height_px, max_pixels)
     check_complete(content, header)
+    decoded = decode_jpeg(content, spare_bytes) if header.format == "jpeg" else None
+    if decoded is None:
+        decoded = _decode(content, header)
+    return to_bgr(_UPRIGHT[header.orientation](decoded), max_pixels, bit_depth)
+
+
+def _decode(content: bytes, header: ImageHeader) -> Array:
+    """The picture as stored, by OpenCV."""
     try:
-        # as stored: any other flag drops the alpha channel or the lower half of 16 bits
+        # any other flag drops the alpha channel or the lower half of 16 bits
         decoded = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
     except cv2.error as exc:
         raise FrameError(f"{header.format} image cannot be decoded: {exc.err}") from exc
     if decoded is None:
         raise FrameError(f"{header.format} image of {header.width_px}x{header.height_px} cannot be decoded: damaged")
-    return to_bgr(_UPRIGHT[header.orientation](decoded), max_pixels, bit_depth)
+    return np.asarray(decoded)
 
 
 def is_image(path: Path) -> bool:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import http.client
 import urllib.error
 import urllib.request
+from collections import deque
 from urllib.parse import urlsplit, urlunsplit
 
 from edge_agent.cameras.base import Clock, Image
 from edge_agent.cameras.image_file import decode_image
+from edge_agent.cameras.jpeg import SpareBytes
 from edge_agent.cameras.native import prepare_opencv
 from edge_agent.config import CameraConfig
 from edge_agent.errors import CameraError, ConfigError, FrameError
@@ -23,6 +25,7 @@ MAX_HEADER_LINES = 64
 PIECE_BYTES = 65_536
 BYTES_PER_PIXEL = 3  # a JPEG has fewer
 SMALLEST_LIMIT_BYTES = 1_048_576
+HABIT_FRAMES, HABIT_WINDOW = 5, 20  # so many of the latest frames make a habit
 
 
 class MjpegCamera:
@@ -44,6 +47,7 @@ class MjpegCamera:
         self._limit_bytes = max(SMALLEST_LIMIT_BYTES, config.max_pixels * BYTES_PER_PIXEL)
         self._answer: http.client.HTTPResponse | None = None
         self._boundary = b""
+        self._spare: deque[bool] = deque(maxlen=HABIT_WINDOW)  # whether the latest frames had bytes left over
         self._past_boundary = False  # the line that begins the next part was read with the last one
 
     def open(self) -> None:
@@ -83,7 +87,7 @@ class MjpegCamera:
             raise CameraError(f"{self._shown} broke off: {exc}") from None
         if not content.startswith(b"\xff\xd8"):
             raise FrameError(f"part of {len(content)} bytes is no JPEG: begins with {content[:8].hex(' ')}")
-        return decode_image(content, self._config.max_pixels)
+        return self._decoded(content)
 
     def close(self) -> None:
         """Hangs up."""
@@ -91,6 +95,18 @@ class MjpegCamera:
             self._answer.close()
         self._answer = None
         self._past_boundary = False
+
+    def _decoded(self, content: bytes) -> Image:
+        """The picture; a few bytes left over are damage, unless this camera is in the habit of them."""
+        try:
+            image = decode_image(content, self._config.max_pixels, spare_bytes=0)
+        except SpareBytes:
+            self._spare.append(True)
+            if sum(self._spare) < HABIT_FRAMES:
+                raise
+            return decode_image(content, self._config.max_pixels)
+        self._spare.append(False)
+        return image
 
     def _opener(self) -> urllib.request.OpenerDirector:
         """HTTP and HTTPS only, without the proxies that the environment may name: a camera is in the next room."""

@@ -15,7 +15,7 @@ import pytest
 
 from edge_agent.cameras.base import make_camera
 from edge_agent.cameras.capture import CaptureThread
-from edge_agent.cameras.mjpeg import MjpegCamera
+from edge_agent.cameras.mjpeg import HABIT_FRAMES, MjpegCamera
 from edge_agent.errors import CameraError, ConfigError, FrameError
 from edge_agent.records import Frame
 from tests.cameras.conftest import config, eventually, number_of, numbered
@@ -153,6 +153,28 @@ def test_foreign_bytes_within_a_jpeg_are_counted_as_a_bad_frame(serve: Serve) ->
     with CaptureThread("a", settings, lambda frame: True) as capture:
         eventually(lambda: capture.status().frames == 4, "four good frames")
         assert capture.status().bad_frames == 1
+
+
+def test_damage_that_keeps_a_jpegs_form_is_counted_as_a_bad_frame(serve: Serve) -> None:
+    """libjpeg paints on after it; every other frame is read as usual."""
+    pictures = [bytearray(jpeg(n, detailed=True)) for n in range(8)]
+    for n in (2, 5):
+        middle = len(pictures[n]) // 2
+        pictures[n][middle : middle + 60] = bytes(range(60))
+    assert everything(camera(serve([part(bytes(p)) for p in pictures]))).count("bad") == 2
+
+
+def test_camera_in_the_habit_of_spare_bytes_is_read_once_the_habit_is_known(serve: Serve) -> None:
+    spare = [jpeg(n)[:-2] + b"\xa1\x55" * 4 + b"\xff\xd9" for n in range(12)]
+    found = everything(camera(serve([part(content) for content in spare])))
+    assert found == ["bad"] * (HABIT_FRAMES - 1) + [(n, 320) for n in range(HABIT_FRAMES - 1, 12)]
+
+
+def test_spare_bytes_in_a_single_frame_are_damage(serve: Serve) -> None:
+    contents = [jpeg(n) for n in range(12)]
+    contents[7] = contents[7][:-2] + b"\xa1\x55" * 4 + b"\xff\xd9"
+    found = everything(camera(serve([part(content) for content in contents])))
+    assert found == [(n, 320) if n != 7 else "bad" for n in range(12)]
 
 
 def test_part_that_is_no_jpeg_is_a_bad_frame(serve: Serve) -> None:
