@@ -11,8 +11,10 @@ the comparison with PyTorch also a Python with torch and transformers (--torch-p
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -27,9 +29,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-PARTS = ("facts", "build", "tests", "engines", "pipeline", "bert", "soak")
+PARTS = ("facts", "build", "lines", "tests", "bert", "product", "engines", "pipeline", "soak")
 # what one part may take at most, s; the deadline of the call may leave it less
-LIMITS_S = {"facts": 60, "build": 540, "tests": 420, "engines": 150, "pipeline": 180, "bert": 240, "soak": 200}
+LIMITS_S = {
+    "facts": 60, "build": 540, "lines": 90, "tests": 420, "bert": 240, "product": 400, "engines": 150, "pipeline": 180,
+    "soak": 200,
+}  # fmt: skip
 TACTICS = "EDGE_MASK_CONVOLUTIONS,JIT_CONVOLUTIONS"
 SOAK_FRAMES = 5000
 PLANS = Path(tempfile.gettempdir()) / "edge-agent-gpu-plans"
@@ -75,6 +80,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--models-dir", type=Path, help="folder of the models (default: engines)")
     parser.add_argument("--frames", type=Path, help="folder of JPEG frames, 1280x720")
     parser.add_argument("--only", default="", help=f"parts, of {', '.join(PARTS)}")
+    parser.add_argument("--models", default="", help="build and measure these alone; names as in the results")
+    parser.add_argument("--tests", default="", help="pytest's -k for the part tests")
     parser.add_argument("--again", action="store_true", help="run parts again that ended well before")
     parser.add_argument("--jobs", type=int, default=5, help="builds at a time")
     parser.add_argument("--tactics", default=TACTICS, help="tactic sources for builds; empty for TensorRT's own choice")
@@ -154,40 +161,56 @@ def facts(args: argparse.Namespace, notes: Notes) -> None:
 
 
 def models(args: argparse.Namespace) -> list[Any]:
-    """All plans of this benchmark, the most wanted first."""
+    """All plans of this benchmark, those that build longest first."""
+    from dataclasses import replace
+
     from tests.gpu import support
 
-    bert_profile = (support.tokens_profile(8, 128),)
-    made = support.ocr_models()
-    shipped = support.ENGINES / "minilm-l6-v2" / "model.onnx"
-    minilm = shipped if shipped.is_file() else args.plans_dir / "minilm-random" / "model.onnx"
-    made.append(support.Model("minilm", minilm, (support.tokens_profile(16, 64),)))
-    for name in ("bert-base", "bert-large"):
+    made = []
+    for name in ("bert-large", "bert-base"):
         path = args.plans_dir / name / "model.onnx"
-        made.append(support.Model(name, path, bert_profile))
-    made.append(support.Model("bert-base-fp32", args.plans_dir / "bert-base" / "model.onnx", bert_profile, "fp32"))
-    return made
+        model = support.Model(name, path, (support.tokens_profile(8, 128),), level=support.ENCODER_LEVEL)
+        made += [model, half(args, model)]
+    made.append(replace(made[2], name="bert-base-fp32", precision="fp32"))
+    ocr = support.ocr_models()
+    made += ocr
+    for model in ocr:
+        if model.name.endswith(".latin"):
+            made += [half(args, model), replace(model, name=f"{model.name}-fp32", precision="fp32")]
+    made += support.encoder_models(args.plans_dir)
+    asked = args.models.split(",") if args.models else [model.name for model in made]
+    return [model for model in made if model.name in asked]
+
+
+def half(args: argparse.Namespace, model: Any) -> Any:
+    """The same model, converted to float16 before TensorRT sees it."""
+    from dataclasses import replace
+
+    from tests.gpu import support
+
+    path = support.linked(model.onnx_path, args.plans_dir / f"{model.onnx_path.parent.name}-half")
+    return replace(model, name=f"{model.name}-half", onnx_path=path, explicit_half=True)
 
 
 def build(args: argparse.Namespace, notes: Notes) -> None:
     """Every plan that is not there yet, some at a time, each in a child."""
     from edge_agent.backends.build_job import BuildJob, BuildRequest
     from edge_agent.errors import ModelError
-    from tests.gpu import support
 
+    if not args.models or "bert" in args.models:
+        prepare_bert(args)
     wanted = models(args)
-    for model in wanted:
-        prepare_bert(model)
     with opened(args) as backends:
         waiting = []
         for model in wanted:
-            backend = backends[model.precision]
+            backend = backends.of(model)
             key = backend.key(model.onnx_path, model.profiles)
             if backend.store.plan_path(key).exists():
                 continue
             request = BuildRequest(model.onnx_path.resolve(), args.plans_dir.resolve(), key, 4 << 30)
             waiting.append((model, request))
         running: list[tuple[Any, BuildJob, float]] = []
+        product_build = None if args.models else begin_product_build(args)
         while waiting or running:
             while waiting and len(running) < args.jobs:
                 model, request = waiting.pop(0)
@@ -202,29 +225,30 @@ def build(args: argparse.Namespace, notes: Notes) -> None:
                 if over:
                     job.close()
                     running.remove(entry)
-                    plan = backends[model.precision].store.plan_path(job.request.key)
+                    plan = backends.of(model).store.plan_path(job.request.key)
                     size = plan.stat().st_size / 1e6 if plan.exists() else None
                     notes.put(model.name, {**said, "precision": model.precision, "plan_mb": size})
             time.sleep(0.2)
+        if product_build is not None:
+            product_build.wait()
+            notes.put("edge_agent build", build_lines(args))
     notes.put("at_a_time", args.jobs)
-    assert support.build_options().optimisation_level == 0
 
 
-def prepare_bert(model: Any) -> None:
-    """Writes the random encoder of this name where there is none."""
+def prepare_bert(args: argparse.Namespace) -> None:
+    """Writes the random encoders that are not there."""
     from tests.gpu import support
 
-    folder = model.onnx_path.parent.name
-    dims = {"minilm-random": support.MINILM, "bert-base": support.BERT_BASE, "bert-large": support.BERT_LARGE}
-    if folder in dims:
-        support.random_bert(model.onnx_path, dims[folder])
+    for name, dims in (("bert-base", support.BERT_BASE), ("bert-large", support.BERT_LARGE)):
+        support.random_bert(args.plans_dir / name / "model.onnx", dims)
 
 
 def tests(args: argparse.Namespace, notes: Notes) -> None:
     """tests/gpu."""
     junit = args.out / ".junit.xml"
     command = [sys.executable, "-m", "pytest", "tests/gpu", "-q", "-ra", "--durations=8", f"--junitxml={junit}"]
-    code = subprocess.run([*command, "-p", "no:cacheprovider"], cwd=ROOT, check=False).returncode
+    chosen = ["-k", args.tests] if args.tests else []
+    code = subprocess.run([*command, *chosen, "-s", "-p", "no:cacheprovider"], cwd=ROOT, check=False).returncode
     if junit.exists():
         from xml.etree import ElementTree
 
@@ -237,6 +261,22 @@ def tests(args: argparse.Namespace, notes: Notes) -> None:
     assert code == 0, f"pytest ended with {code}"
 
 
+def lines(args: argparse.Namespace, notes: Notes) -> None:
+    """Lines of all frames as TensorRT reads them against ONNX Runtime, by every plan of a recogniser."""
+    from edge_agent.backends.ort import OrtBackend
+    from tests.gpu import line_parity, support
+
+    frames, ort = support.frames(), OrtBackend()
+    boxes = line_parity.found_boxes(frames, ort)
+    with opened(args) as backends:
+        for model in built(args, backends):
+            if ".latin" in model.name:
+                engine = backends.of(model).load(model.onnx_path, model.profiles)
+                parity = line_parity.compare(frames, boxes, engine, ort.load(model.onnx_path), model)
+                notes.put(model.name, {"frames": len(frames), **parity.to_json()})
+                engine.close()
+
+
 def engines(args: argparse.Namespace, notes: Notes) -> None:
     """Load time, memory, latency and GPU time per engine and shape, by graph and without."""
     from tests.gpu import support
@@ -244,7 +284,7 @@ def engines(args: argparse.Namespace, notes: Notes) -> None:
     with opened(args) as backends:
         for model in built(args, backends):
             for graphs in (True, False):
-                backend = backends[model.precision if graphs else f"{model.precision} plain"]
+                backend = backends.of(model, graphs)
                 free = backend.gpu.free_bytes()
                 began = time.perf_counter()
                 engine = backend.load(model.onnx_path, model.profiles)
@@ -268,10 +308,10 @@ def feeds(model: Any, support: Any) -> Iterator[dict[str, Any]]:
     random = np.random.default_rng(0)
     if model.name.endswith("-det"):
         shapes = [(1, 736, 1312, 3)]
-    elif model.name.endswith(".latin"):
+    elif ".latin" in model.name:
         shapes = [(1, 48, 224, 3), (4, 48, 416, 3), (8, 48, 416, 3), (8, 48, 960, 3)]
     else:
-        sizes = [(1, 16), (8, 32), (16, 64)] if model.name == "minilm" else BERT_SHAPES
+        sizes = [(1, 16), (8, 32), (16, 64)] if model.name.startswith("minilm") else BERT_SHAPES
         yield from (support.tokens(*size) for size in sizes)
         return
     yield from ({"image": random.integers(0, 255, shape, np.uint8)} for shape in shapes)
@@ -299,7 +339,7 @@ def pipeline(args: argparse.Namespace, notes: Notes) -> None:
     frames = support.frames(30)
     with opened(args) as backends:
         for graphs in (True, False):
-            with loaded_stages(args, backends["fp16" if graphs else "fp16 plain"]) as stages:
+            with loaded_stages(args, backends, graphs) as stages:
                 name = "graphs" if graphs else "plain"
                 for frame in frames * 2:
                     stages.read(frame)
@@ -308,30 +348,32 @@ def pipeline(args: argparse.Namespace, notes: Notes) -> None:
                 notes.put(f"{name}: gpu", gpu_time(stages, frames))
                 notes.put(f"{name}: scratch", stages.scratch())
                 notes.put(f"{name}: lanes", {k: engine.counters.to_json() for k, engine in stages.engines.items()})
-                pool = stages.backend.gpu.pool.counters()
+                pool = stages.gpu.pool.counters()
                 notes.put(f"{name}: pool", {kind: counters.to_json() for kind, counters in pool.items()})
                 if graphs:
-                    notes.put("an allocation instead of the pool", allocation_cost(stages.backend.gpu))
+                    notes.put("an allocation instead of the pool", allocation_cost(stages.gpu))
 
 
 class Stages:
     """Detector, recogniser and encoder on one backend."""
 
-    def __init__(self, args: argparse.Namespace, backend: Any) -> None:
+    def __init__(self, args: argparse.Namespace, backends: Backends, graphs: bool = True) -> None:
         from edge_agent.models import charset
         from edge_agent.stages.text_detector import DetectorSettings, TextDetector
         from edge_agent.stages.text_recogniser import RecogniserSettings, TextRecogniser
         from tests.gpu import support
 
         self.support = support
-        self.backend = backend
+        self.gpu = backends.gpu
         by_name = {model.name: model for model in models(args)}
         chosen = {
             "detect": next(model for name, model in by_name.items() if name.endswith("-det")),
             "recognise": next(model for name, model in by_name.items() if name.endswith(".latin")),
             "encode": by_name["minilm"],
         }
-        self.engines = {kind: backend.load(model.onnx_path, model.profiles) for kind, model in chosen.items()}
+        self.engines = {
+            kind: backends.of(model, graphs).load(model.onnx_path, model.profiles) for kind, model in chosen.items()
+        }
         folder = chosen["recognise"].onnx_path.parent
         settings = RecogniserSettings(widths_px=support.RECOGNISER_WIDTHS_PX)
         self.detector = TextDetector(self.engines["detect"], DetectorSettings())
@@ -358,12 +400,12 @@ class Stages:
             kind: max(trt_api.scratch_bytes(engine._engine, n) for n in range(len(engine.profiles)))
             for kind, engine in self.engines.items()
         }
-        return {**need, "apart": sum(need.values()), "shared": self.backend.gpu.scratch.size_bytes}
+        return {**need, "apart": sum(need.values()), "shared": self.gpu.scratch.size_bytes}
 
 
 @contextmanager
-def loaded_stages(args: argparse.Namespace, backend: Any) -> Iterator[Stages]:
-    stages = Stages(args, backend)
+def loaded_stages(args: argparse.Namespace, backends: Backends, graphs: bool = True) -> Iterator[Stages]:
+    stages = Stages(args, backends, graphs)
     try:
         yield stages
     finally:
@@ -404,7 +446,7 @@ def gpu_time(stages: Stages, frames: list[Any]) -> dict[str, float]:
     """GPU time per frame between events around every launch, and the sum of the same launches back to back."""
     import numpy as np
 
-    drv = stages.backend.gpu.drv
+    drv = stages.gpu.drv
     launches: list[tuple[str, Any, Any, Any]] = []
     whole = {kind: engine._launch for kind, engine in stages.engines.items()}
 
@@ -426,7 +468,7 @@ def gpu_time(stages: Stages, frames: list[Any]) -> dict[str, float]:
         stages.read(frame)
     for kind, engine in stages.engines.items():
         engine._launch = whole[kind]
-    stages.backend.gpu.synchronize()
+    stages.gpu.synchronize()
     in_pipeline = sum(start.time_till(end) for _, _, start, end in launches) / len(frames)
     random = np.random.default_rng(0)
     own: dict[Any, float] = {}
@@ -462,6 +504,195 @@ def allocation_cost(gpu: Any) -> dict[str, float]:
     }
 
 
+PRODUCT_CONFIG = """\
+transport: jsonl
+models_dir: {models_dir}
+cameras:
+  folder: {{kind: folder, source: {frames}, loop: true, pace: {pace}}}
+telemetry: {{interval_s: 2}}
+backend:
+  kind: {kind}
+  tensorrt: {{optimisation_level: 0, half_encoders: true, tactic_sources: [{tactics}]}}
+"""
+AGENT_RUNS_S = 20
+
+
+def product_config(args: argparse.Namespace, kind: str = "tensorrt", pace: str = "every_frame") -> Path:
+    """Settings of an installation whose models are a copy of those here."""
+    from tests.gpu import support
+
+    folder = args.plans_dir / "product"
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "engines").exists():
+        shutil.copytree(support.ENGINES, folder / "engines", ignore=shutil.ignore_patterns("plans"))
+        for path in (folder / "engines").rglob("*"):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        (folder / "engines").chmod(0o755)
+    path = folder / f"{kind}-{pace}.yaml"
+    names = {"models_dir": folder / "engines", "frames": frames_dir(args), "kind": kind, "pace": pace}
+    path.write_text(PRODUCT_CONFIG.format(**names, tactics=args.tactics))
+    return path
+
+
+def frames_dir(args: argparse.Namespace) -> Path:
+    """The folder of frames given, or one of the frames that the tests use."""
+    import cv2
+
+    from tests.gpu import support
+
+    if args.frames:
+        return Path(args.frames).resolve()
+    folder: Path = args.plans_dir / "product" / "frames"
+    folder.mkdir(parents=True, exist_ok=True)
+    for n, image in enumerate(support.frames()):
+        cv2.imwrite(str(folder / f"{n:03d}.png"), image)
+    return folder
+
+
+def begin_product_build(args: argparse.Namespace) -> subprocess.Popen[bytes]:
+    """`edge-agent build` with the shipped profiles, as a user runs it; its lines go to a file, each with its time."""
+    command = [sys.executable, "-m", "edge_agent", "build", "--if-stale", "--config", str(product_config(args))]
+    with (args.out / ".product-build.log").open("a") as log:
+        return subprocess.Popen(command, cwd=args.out, stdout=log, stderr=subprocess.STDOUT)
+
+
+def build_lines(args: argparse.Namespace) -> list[str]:
+    """What `edge-agent build` said about plans, its progress left out."""
+    said = (args.out / ".product-build.log").read_text(errors="replace").splitlines()
+    return [line for line in said if ": built in" in line or "edge-agent build" in line or "fits" in line]
+
+
+def product(args: argparse.Namespace, notes: Notes) -> None:
+    """The user's own path: `build`, `read` on TensorRT against ONNX Runtime, `run` until SIGTERM, frames a second."""
+    began = time.monotonic()
+    code = begin_product_build(args).wait()
+    notes.put("build", {"code": code, "took_s": round(time.monotonic() - began, 1), "said": build_lines(args)})
+    assert code == 0, (args.out / ".product-build.log").read_text()[-3000:]
+    ours = read_by(args, notes, "tensorrt")
+    theirs = read_by(args, notes, "onnxruntime")
+    notes.put("readings", readings_compared(ours, theirs))
+    notes.put("run", agent_run(args))
+    notes.put("pipeline", pipeline_fps(args))
+
+
+def read_by(args: argparse.Namespace, notes: Notes, kind: str) -> list[dict[str, Any]]:
+    """What `edge-agent read --json` says of every frame."""
+    command = [sys.executable, "-m", "edge_agent", "read", str(frames_dir(args)), "--json"]
+    began = time.monotonic()
+    done = subprocess.run(
+        [*command, "--config", str(product_config(args, kind))],
+        cwd=args.out,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    readings = [json.loads(line) for line in done.stdout.splitlines()]
+    (args.out / f"readings-{kind}.jsonl").write_text(done.stdout)
+    said = {"code": done.returncode, "took_s": round(time.monotonic() - began, 1), "readings": len(readings)}
+    notes.put(f"read by {kind}", {**said, "stderr": done.stderr[-1500:]})
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert {reading["backend"] for reading in readings} == {kind}
+    return readings
+
+
+def readings_compared(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> dict[str, Any]:
+    """How far two runs over the same frames agree: lines in their order, and fields by name and value."""
+    lines = same = fields = same_fields = 0
+    differing: list[Any] = []
+    for a, b in zip(ours, theirs, strict=True):
+        texts = [[line["text"] for line in reading["lines"]] for reading in (a, b)]
+        matcher = difflib.SequenceMatcher(None, texts[0], texts[1], autojunk=False)
+        lines += max(map(len, texts))
+        same += sum(block.size for block in matcher.get_matching_blocks())
+        changes = [(texts[0][i:j], texts[1][k:m]) for tag, i, j, k, m in matcher.get_opcodes() if tag != "equal"]
+        found = [{name: meanings(field) for name, field in reading["fields"].items()} for reading in (a, b)]
+        names = found[0].keys() | found[1].keys()
+        fields += len(names)
+        equal = [name for name in names if found[0].get(name) == found[1].get(name)]
+        same_fields += len(equal)
+        unequal = {name: [one.get(name) for one in found] for name in names.difference(equal)}
+        if changes or unequal:
+            differing.append({"source": a.get("source"), "lines": changes, "fields": unequal})
+    share = round(same / max(lines, 1), 4)
+    counts = {"lines": lines, "same": same, "share": share, "fields": fields, "same_fields": same_fields}
+    return {"frames": len(ours), **counts, "differing": differing}
+
+
+def meanings(field: Any) -> Any:
+    """A field without what differs between any two backends: confidences and places."""
+    if isinstance(field, dict):
+        return {name: meanings(item) for name, item in field.items() if name in ("value", "text", "raw", "kind")}
+    return [meanings(item) for item in field] if isinstance(field, list) else field
+
+
+def agent_run(args: argparse.Namespace) -> dict[str, Any]:
+    """`edge-agent run` on a folder camera, stopped by SIGTERM: exit code, what it logged, its last telemetry."""
+    config = product_config(args, pace="every_frame")
+    out, err = args.out / ".run.out", args.out / ".run.err"
+    with out.open("w") as stdout, err.open("w") as stderr:
+        command = [sys.executable, "-m", "edge_agent", "run", "--config", str(config)]
+        child = subprocess.Popen(command, cwd=args.out, stdout=stdout, stderr=stderr)
+        time.sleep(AGENT_RUNS_S)
+        child.terminate()
+        began = time.monotonic()
+        try:
+            code = child.wait(30)
+        finally:
+            child.kill()
+    messages = [json.loads(line) for line in out.read_text().splitlines()]
+    telemetry = [m["payload"] for m in messages if m["topic"].endswith("/telemetry")]
+    errors = err.read_text().splitlines()
+    said = {
+        "code": code,
+        "stopped_in_s": round(time.monotonic() - began, 2),
+        "messages": len(messages),
+        "results": sum(m["topic"].endswith("/result") for m in messages),
+        "stderr": errors[-20:],
+        "stderr_lines": len(errors),
+        "last_telemetry": telemetry[-1] if telemetry else None,
+    }
+    print(json.dumps(said)[:4000])
+    assert code == 0, errors
+    assert telemetry[-1]["backend"] == "tensorrt"
+    assert telemetry[-1]["backend_counters"]["engines"], "counters are missing"
+    return said
+
+
+def pipeline_fps(args: argparse.Namespace) -> dict[str, Any]:
+    """Frames a second of Pipeline.read over decoded frames, camera left out, one by one and the next one ahead."""
+    from edge_agent import config as configuration
+    from edge_agent.pipeline import load_pipeline
+    from edge_agent.records import Frame
+    from tests.gpu import support
+
+    config = configuration.load(product_config(args))
+    images = support.frames()
+    assert config.models_dir is not None
+    found: dict[str, Any] = {"camera": "not included", "frames": len(images)}
+    with load_pipeline(config, config.models_dir) as made:
+        made.warm_up()
+        frames = [Frame("bench", n, time.time(), time.monotonic(), image) for n, image in enumerate(images)]
+        for frame in frames * 2:
+            made.read(frame)
+        for name, following in (("one by one", False), ("next ahead", True)):
+            count, stages, began = (
+                0,
+                dict.fromkeys(("detect", "recognise", "extract", "total"), 0.0),
+                time.perf_counter(),
+            )
+            while time.perf_counter() - began < 10:
+                ahead_of = frames[(count + 1) % len(frames)]
+                reading = made.read(frames[count % len(frames)], partial(next, iter([ahead_of if following else None])))
+                count += 1
+                for stage in stages:
+                    stages[stage] += reading.timings_ms[stage]
+            took_s = time.perf_counter() - began
+            means = {stage: round(total / count, 3) for stage, total in stages.items()}
+            found[name] = {"fps": round(count / took_s, 1), "mean_ms": means, "runs": count}
+        found["counters"] = dict(made.backend.counters())
+    return found
+
+
 def soak(args: argparse.Namespace, notes: Notes) -> None:
     """GPU and host memory over many frames."""
     import psutil
@@ -470,9 +701,9 @@ def soak(args: argparse.Namespace, notes: Notes) -> None:
 
     frames = support.frames(30)
     with opened(args) as backends:
-        before_mb = backends["fp16"].gpu.free_bytes() >> 20
-        with loaded_stages(args, backends["fp16"]) as stages:
-            gpu = stages.backend.gpu
+        before_mb = backends.gpu.free_bytes() >> 20
+        with loaded_stages(args, backends) as stages:
+            gpu = stages.gpu
             for frame in frames * 2:
                 stages.read(frame)
             warm = {kind: counters.to_json() for kind, counters in gpu.pool.counters().items()}
@@ -503,7 +734,7 @@ def bert(args: argparse.Namespace, notes: Notes) -> None:
         for model in built(args, backends):
             if not model.name.startswith("bert"):
                 continue
-            engine = backends[model.precision].load(model.onnx_path, model.profiles)
+            engine = backends.of(model).load(model.onnx_path, model.profiles)
             for size in BERT_SHAPES:
                 feed = support.tokens(*size)
                 gpu_ms = engine.time_gpu_ms(feed)
@@ -515,7 +746,7 @@ def bert(args: argparse.Namespace, notes: Notes) -> None:
     for name, value in theirs.items():
         notes.put(f"pytorch {name}", value)
     for name, mine in ours.items():
-        other = theirs.get(name.replace("-fp32", ""))
+        other = theirs.get(name.replace("-fp32", "").replace("-half", ""))
         if other:
             ratios = {
                 "latency": round(other["p50_ms"] / mine["p50_ms"], 2),
@@ -545,26 +776,38 @@ def torch_times(args: argparse.Namespace) -> dict[str, Any]:
 # ---- shared by the parts
 
 
+class Backends:
+    """Backends on one GPU, one for each way of building and launching."""
+
+    def __init__(self, plans_dir: Path, gpu: Any) -> None:
+        self.plans_dir = plans_dir
+        self.gpu = gpu
+        self.made: dict[Any, Any] = {}
+
+    def of(self, model: Any, graphs: bool = True) -> Any:
+        """The one that builds and runs `model`."""
+        from edge_agent.backends.trt import TrtBackend
+        from tests.gpu import support
+
+        way = (model.precision, model.level, model.explicit_half)
+        if (way, graphs) not in self.made:
+            self.made[(way, graphs)] = TrtBackend(support.settings(self.plans_dir, *way, graphs=graphs), gpu=self.gpu)
+        return self.made[(way, graphs)]
+
+
 @contextmanager
-def opened(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Backends on one GPU: fp16 and fp32, with graphs and `... plain` without."""
+def opened(args: argparse.Namespace) -> Iterator[Backends]:
+    """The GPU, for one part."""
     from edge_agent.backends.gpu import open_gpu
-    from edge_agent.backends.trt import TrtBackend
-    from tests.gpu import support
 
     with open_gpu() as gpu:
-        backends = {}
-        for precision in ("fp16", "fp32"):
-            for suffix, graphs in (("", True), (" plain", False)):
-                settings = support.settings(args.plans_dir, precision, graphs=graphs)
-                backends[precision + suffix] = TrtBackend(settings, gpu=gpu)
-        yield backends
+        yield Backends(args.plans_dir, gpu)
 
 
-def built(args: argparse.Namespace, backends: dict[str, Any]) -> Iterator[Any]:
+def built(args: argparse.Namespace, backends: Backends) -> Iterator[Any]:
     """The models whose plan is there."""
     for model in models(args):
-        backend = backends[model.precision]
+        backend = backends.of(model)
         if not model.onnx_path.exists():
             continue
         if backend.store.plan_path(backend.key(model.onnx_path, model.profiles)).exists():
@@ -588,7 +831,9 @@ def summary(results: dict[str, Any]) -> str:
 PART_FUNCTIONS: dict[str, Callable[[argparse.Namespace, Notes], None]] = {
     "facts": facts,
     "build": build,
+    "lines": lines,
     "tests": tests,
+    "product": product,
     "engines": engines,
     "pipeline": pipeline,
     "bert": bert,

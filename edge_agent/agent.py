@@ -136,6 +136,7 @@ class Agent:
         """The members of a telemetry message that come from here; called from the telemetry thread."""
         return {
             "backend": lambda: self.pipeline.backend.name,
+            "backend_counters": lambda: dict(self.pipeline.backend.counters()),
             "fps": self.vitals.fps,
             "frames": self.vitals.frames,
             "latency_ms": self.vitals.latency_ms,

@@ -210,6 +210,8 @@ class TensorRtConfig(Section):
     """Most scratch memory, MB, that a build may use for one layer."""
     optimisation_level: Annotated[int, Field(ge=0, le=5)] = 3
     """0 builds soonest, 5 runs fastest."""
+    half_encoders: bool = False
+    """Whether fp16 of encoders is made by converting their graph, not left to TensorRT's choice per layer."""
     cuda_graphs: bool = True
     """Whether each known shape is launched as one CUDA graph."""
     gpu_memory_mb: Annotated[int, Field(ge=64, le=1_048_576)] | None = None

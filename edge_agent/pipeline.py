@@ -172,6 +172,7 @@ def tensorrt_settings(config: TensorRtConfig, models_dir: Path) -> TrtSettings:
         ),
         workspace_bytes=config.workspace_mb << 20,
         graphs=config.cuda_graphs,
+        half_encoders=config.half_encoders,
         gpu_memory_bytes=None if config.gpu_memory_mb is None else config.gpu_memory_mb << 20,
     )
 

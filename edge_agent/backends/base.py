@@ -103,6 +103,10 @@ class Backend(Protocol):
         """An engine for the model file. Raises ModelError where the file cannot be loaded."""
         ...
 
+    def counters(self) -> Mapping[str, Any]:
+        """What is worth watching of memory and runs, as plain values, for telemetry; may be called from any thread."""
+        ...
+
     def close(self) -> None:
         """Frees what the backend holds, once its engines are closed; calling it again does nothing."""
         ...

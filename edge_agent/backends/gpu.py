@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -21,6 +22,7 @@ from edge_agent.errors import ConfigError, EngineError
 
 logger = logging.getLogger(__name__)
 
+FREE_MEMORY_EVERY_S = 5.0
 STREAM_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: no implicit waits on the legacy default stream
 
 
@@ -70,12 +72,15 @@ class Gpu:
         try:
             flags = int(drv.host_alloc_flags.DEVICEMAP) if self.mapped else 0
             page_locked = tools.PageLockedMemoryPool(tools.PageLockedAllocator(flags))
+            free_bytes = self.free_bytes()
             self.pool = Pool(tools.DeviceMemoryPool(), page_locked, budget_bytes)
         except drv.Error as exc:
             drv.Context.pop()
             raise ConfigError(f"CUDA gives no memory: {exc}; end other programs that use the GPU") from exc
         self.scratch = Scratch(self)
         self.engines: WeakSet[Closable] = WeakSet()
+        self.last_free_bytes = free_bytes
+        self._looked_mono = time.monotonic()
         self.closed = False
 
     def environment(self, tensorrt_version: str) -> Environment:
@@ -109,6 +114,13 @@ class Gpu:
     def free_bytes(self) -> int:
         """Device memory that CUDA could still give."""
         return int(self.drv.mem_get_info()[0])
+
+    def look_at_free_memory(self) -> None:
+        """Keeps `last_free_bytes`, which any thread may read, no older than FREE_MEMORY_EVERY_S while engines run."""
+        now_mono = time.monotonic()
+        if now_mono - self._looked_mono >= FREE_MEMORY_EVERY_S:
+            self._looked_mono = now_mono
+            self.last_free_bytes = self.free_bytes()
 
     def synchronize(self) -> None:
         """Waits for everything on the GPU that this process asked for."""

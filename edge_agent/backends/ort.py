@@ -6,6 +6,7 @@ import functools
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as state
@@ -55,6 +56,10 @@ class OrtBackend:
     def load(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> OrtEngine:
         """An engine for the model file; profiles are not needed here. Raises ModelError where it cannot be loaded."""
         return OrtEngine(onnx_path, self.threads)
+
+    def counters(self) -> dict[str, Any]:
+        """Nothing: onnxruntime does not tell what its arena holds, and the process's memory is in the sensors."""
+        return {}
 
     def close(self) -> None:
         """Nothing to free: sessions end with their engines."""

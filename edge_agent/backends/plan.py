@@ -59,13 +59,17 @@ class Environment:
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """How to build. `tactic_sources`: names of trt.TacticSource, None for TensorRT's own choice."""
+    """How to build. `tactic_sources`: names of trt.TacticSource, None for TensorRT's own choice.
+
+    `explicit_half`: fp16 by converting the graph itself, where TensorRT could also choose a precision per layer.
+    """
 
     precision: Precision = "fp16"
     optimisation_level: int = 3
     dla_core: int | None = None
     hardware_compatible: bool = False
     tactic_sources: tuple[str, ...] | None = None
+    explicit_half: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,7 @@ class PlanKey:
                 dla_core=None if value["dla_core"] is None else int(value["dla_core"]),
                 hardware_compatible=bool(value["hardware_compatible"]),
                 tactic_sources=None if sources is None else tuple(str(source) for source in sources),
+                explicit_half=bool(value.get("explicit_half", False)),
             ),
             environment=Environment(
                 tensorrt=str(value["tensorrt"]),
@@ -353,6 +358,20 @@ def is_quantised(onnx_path: Path) -> bool:
         return QUANTISED in onnx_path.read_bytes()
     except OSError:
         return False
+
+
+def has_convolutions(onnx_path: Path) -> bool:
+    """Whether the model file has Conv or ConvTranspose nodes; encoders have none. True for one that cannot be read."""
+    try:
+        content = onnx_path.read_bytes()
+    except OSError:
+        return True
+    return any(_operator(name) in content for name in (b"Conv", b"ConvTranspose"))
+
+
+def _operator(name: bytes) -> bytes:
+    """How a node's op_type stands in an ONNX file: field 4, length, text."""
+    return b"\x22" + bytes([len(name)]) + name
 
 
 def model_name(onnx_path: Path) -> str:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import tensorrt as trt
@@ -37,6 +38,7 @@ from edge_agent.backends.plan import (
     PlanUnusable,
     StoredPlan,
     file_sha256,
+    has_convolutions,
     is_quantised,
     model_name,
 )
@@ -65,6 +67,7 @@ class TrtBackend:
         self.report = report
         self.store = PlanStore(settings.plans_dir)
         self.notes: list[str] = []
+        self._engines: WeakSet[TrtEngine] = WeakSet()
         self._messages = trt_api.LastMessages()
         self._logger = trt_api.make_logger(self._messages)
         self.gpu = gpu or open_gpu(settings.device_index, settings.gpu_memory_bytes, settings.graphs)
@@ -76,9 +79,11 @@ class TrtBackend:
         """The plan that `load` would want. A model with QuantizeLinear nodes is int8 whatever the settings say."""
         options = self.settings.options
         if is_quantised(onnx_path):
-            options = replace(options, precision="int8")
+            options = replace(options, precision="int8", explicit_half=False)
         elif options.precision == "int8":
             options = replace(options, precision="fp16")
+        if self.settings.half_encoders and options.precision == "fp16" and not has_convolutions(onnx_path):
+            options = replace(options, explicit_half=True)
         return PlanKey(model_name(onnx_path), file_sha256(onnx_path), profiles, options, self._environment)
 
     def load(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> TrtEngine:
@@ -104,6 +109,18 @@ class TrtBackend:
         key = self.key(onnx_path, profiles)
         self.store.forget_tries(key)
         return self._build(key, onnx_path)
+
+    def counters(self) -> dict[str, Any]:
+        """`pool`, `engines` (by model: contexts, graphs, launches), `scratch_bytes`, `gpu_free_bytes`: plain numbers.
+
+        Asks CUDA nothing, so any thread may call it; the free memory is what the GPU thread saw some seconds ago.
+        """
+        return {
+            "pool": {kind: counters.to_json() for kind, counters in self.gpu.pool.counters().items()},
+            "engines": {engine.name: engine.counters.to_json() for engine in list(self._engines)},
+            "scratch_bytes": self.gpu.scratch.size_bytes,
+            "gpu_free_bytes": self.gpu.last_free_bytes,
+        }
 
     def close(self) -> None:
         """Closes the engines that are left, frees the pools and pops the context; calling it again does nothing."""
@@ -158,6 +175,7 @@ class TrtBackend:
             raise _NotLoaded(str(exc)) from exc
         loaded = TrtEngine(engine, runtime, stored.manifest, self.gpu, self._messages, self.settings)
         self.gpu.engines.add(loaded)
+        self._engines.add(loaded)
         return loaded
 
     def _note(self, text: str) -> None:
@@ -263,6 +281,7 @@ class TrtEngine:
             raise EngineError(f"{self.name}: nothing to collect; enqueue a feed first")
         with self._failing_for_good(lane.inputs):
             self._done.synchronize()
+            self._gpu.look_at_free_memory()
         return {name: buffers.view(name, shape).copy() for name, shape in lane.outputs}
 
     def warm_up(self, shapes: Mapping[str, Shape], runs: int = 2) -> None:

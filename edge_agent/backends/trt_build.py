@@ -71,9 +71,10 @@ def build(request: BuildRequest, say: Say) -> bytes:
 
 
 def parse(parser: trt.OnnxParser, request: BuildRequest, messages: trt_api.LastMessages) -> None:
-    """Reads the model, as float16 where the graph alone decides on precision; BuildFailed gives the reasons."""
-    path = request.onnx_path
-    if trt_api.strongly_typed_only() and request.key.options.precision == "fp16" and not is_quantised(path):
+    """Reads the model, as float16 where the graph is to decide on precision; BuildFailed gives the reasons."""
+    path, options = request.onnx_path, request.key.options
+    by_graph = options.explicit_half or trt_api.strongly_typed_only()
+    if by_graph and options.precision == "fp16" and not is_quantised(path):
         read = parser.parse(half_precision(path))
     else:
         read = parser.parse_from_file(str(path))

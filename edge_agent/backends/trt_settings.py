@@ -17,6 +17,8 @@ MAX_LANES = 24
 class TrtSettings:
     """`graphs`: each known shape is launched as one CUDA graph; `max_lanes`: how many shapes an engine keeps so.
 
+    `half_encoders`: models without convolutions get `explicit_half`.
+
     `gpu_memory_bytes`: what buffers, scratch and weights may take together, None for no bound.
     """
 
@@ -25,6 +27,7 @@ class TrtSettings:
     workspace_bytes: int = DEFAULT_WORKSPACE_BYTES
     graphs: bool = True
     max_lanes: int = MAX_LANES
+    half_encoders: bool = False
     device_index: int = 0
     gpu_memory_bytes: int | None = None
     builder: Sequence[str] = BUILDER_COMMAND

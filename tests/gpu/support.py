@@ -45,6 +45,8 @@ class Model:
     onnx_path: Path
     profiles: tuple[Profile, ...]
     precision: str = "fp16"
+    level: int = 0
+    explicit_half: bool = False
 
 
 def ocr_models() -> list[Model]:
@@ -61,6 +63,19 @@ MINILM = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12,
 BERT_BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
 BERT_LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
 VOCABULARY = 30522
+ENCODER_LEVEL = 1  # at level 0 TensorRT 8.6 leaves an encoder's matrix products in float32
+
+
+def encoder_models(plans_dir: Path) -> list[Model]:
+    """MiniLM as TensorRT chooses its precisions and converted to float16; its file, or a random one, is made here."""
+    shipped = ENGINES / "minilm-l6-v2" / "model.onnx"
+    path = shipped if shipped.is_file() else random_bert(plans_dir / "minilm-random" / "model.onnx", MINILM)
+    profile = (tokens_profile(16, 64),)
+    half = linked(path, plans_dir / "minilm-half")
+    return [
+        Model("minilm", path, profile, level=ENCODER_LEVEL),
+        Model("minilm-half", half, profile, level=ENCODER_LEVEL, explicit_half=True),
+    ]
 
 
 def random_bert(path: Path, dims: dict[str, int]) -> Path:
@@ -112,19 +127,35 @@ def tokens(batch: int, length: int, seed: int = 0) -> dict[str, npt.NDArray[np.i
     return {"input_ids": random.integers(1000, 30000, (batch, length)).astype(np.int32), "attention_mask": mask}
 
 
-def build_options(precision: str = "fp16") -> BuildOptions:
-    """Level 0, and the tactic sources of the environment."""
+def build_options(precision: str = "fp16", level: int = 0, explicit_half: bool = False) -> BuildOptions:
+    """The level, 0 for models that would build long, and the tactic sources of the environment."""
     sources = tuple(name for name in os.environ.get("EDGE_AGENT_GPU_TACTICS", "").split(",") if name)
     assert precision in ("fp16", "fp32", "int8")
-    return BuildOptions(precision, optimisation_level=0, tactic_sources=sources or None)  # type: ignore[arg-type]
+    return BuildOptions(
+        precision,  # type: ignore[arg-type]
+        optimisation_level=level,
+        tactic_sources=sources or None,
+        explicit_half=explicit_half,
+    )
 
 
-def settings(plans_dir: Path, precision: str = "fp16", **changes: Any) -> TrtSettings:
+def settings(
+    plans_dir: Path, precision: str = "fp16", level: int = 0, explicit_half: bool = False, **changes: Any
+) -> TrtSettings:
     """Settings for plans in this folder, quick to build."""
-    return TrtSettings(plans_dir, build_options(precision), **changes)
+    return TrtSettings(plans_dir, build_options(precision, level, explicit_half), **changes)
 
 
-def frames(limit: int = 40) -> list[Image]:
+def linked(original: Path, folder: Path) -> Path:
+    """The same model file under another model's name, so that plans of both are kept."""
+    path = folder / original.name
+    if original.is_file() and not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(original.resolve())
+    return path
+
+
+def frames(limit: int = 50) -> list[Image]:
     """Frames with text, BGR 1280x720: from EDGE_AGENT_GPU_FRAMES, the shared data, or drawn."""
     folders = [Path(os.environ["EDGE_AGENT_GPU_FRAMES"])] if "EDGE_AGENT_GPU_FRAMES" in os.environ else []
     folders += [SHARED_DATA / "synth", SHARED_DATA / "real"]
