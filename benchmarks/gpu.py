@@ -605,7 +605,7 @@ def readings_compared(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) 
         lines += max(map(len, texts))
         same += sum(block.size for block in matcher.get_matching_blocks())
         changes = [(texts[0][i:j], texts[1][k:m]) for tag, i, j, k, m in matcher.get_opcodes() if tag != "equal"]
-        found = [{name: meanings(field) for name, field in reading["fields"].items()} for reading in (a, b)]
+        found = [{field["name"]: (field["value"], field["text"]) for field in one["fields"]} for one in (a, b)]
         names = found[0].keys() | found[1].keys()
         fields += len(names)
         equal = [name for name in names if found[0].get(name) == found[1].get(name)]
@@ -616,13 +616,6 @@ def readings_compared(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) 
     share = round(same / max(lines, 1), 4)
     counts = {"lines": lines, "same": same, "share": share, "fields": fields, "same_fields": same_fields}
     return {"frames": len(ours), **counts, "differing": differing}
-
-
-def meanings(field: Any) -> Any:
-    """A field without what differs between any two backends: confidences and places."""
-    if isinstance(field, dict):
-        return {name: meanings(item) for name, item in field.items() if name in ("value", "text", "raw", "kind")}
-    return [meanings(item) for item in field] if isinstance(field, list) else field
 
 
 def agent_run(args: argparse.Namespace) -> dict[str, Any]:
