@@ -553,7 +553,12 @@ def begin_product_build(args: argparse.Namespace) -> subprocess.Popen[bytes]:
     """`edge-agent build` with the shipped profiles, as a user runs it; its lines go to a file, each with its time."""
     command = [sys.executable, "-m", "edge_agent", "build", "--if-stale", "--config", str(product_config(args))]
     with (args.out / ".product-build.log").open("a") as log:
-        return subprocess.Popen(command, cwd=args.out, stdout=log, stderr=subprocess.STDOUT)
+        return subprocess.Popen(command, cwd=args.out, env=users_environment(), stdout=log, stderr=subprocess.STDOUT)
+
+
+def users_environment() -> dict[str, str]:
+    """Without what steers the GPU tests: the product refuses EDGE_AGENT_* that set none of its keys."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("EDGE_AGENT_")}
 
 
 def build_lines(args: argparse.Namespace) -> list[str]:
@@ -582,6 +587,7 @@ def read_by(args: argparse.Namespace, notes: Notes, kind: str) -> list[dict[str,
     done = subprocess.run(
         [*command, "--config", str(product_config(args, kind))],
         cwd=args.out,
+        env=users_environment(),
         capture_output=True,
         text=True,
         check=False,
@@ -624,7 +630,7 @@ def agent_run(args: argparse.Namespace) -> dict[str, Any]:
     out, err = args.out / ".run.out", args.out / ".run.err"
     with out.open("w") as stdout, err.open("w") as stderr:
         command = [sys.executable, "-m", "edge_agent", "run", "--config", str(config)]
-        child = subprocess.Popen(command, cwd=args.out, stdout=stdout, stderr=stderr)
+        child = subprocess.Popen(command, cwd=args.out, env=users_environment(), stdout=stdout, stderr=stderr)
         time.sleep(AGENT_RUNS_S)
         child.terminate()
         began = time.monotonic()
@@ -658,8 +664,11 @@ def pipeline_fps(args: argparse.Namespace) -> dict[str, Any]:
     from edge_agent.records import Frame
     from tests.gpu import support
 
-    config = configuration.load(product_config(args))
     images = support.frames()
+    config_path = product_config(args)
+    for name in os.environ.keys() - users_environment().keys():
+        del os.environ[name]
+    config = configuration.load(config_path)
     assert config.models_dir is not None
     found: dict[str, Any] = {"camera": "not included", "frames": len(images)}
     with load_pipeline(config, config.models_dir) as made:
