@@ -10,7 +10,7 @@ import http.client
 import urllib.error
 import urllib.request
 from collections import deque
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from edge_agent.cameras.base import Clock, Image
 from edge_agent.cameras.image_file import decode_image
@@ -18,11 +18,12 @@ from edge_agent.cameras.jpeg import SpareBytes
 from edge_agent.cameras.native import prepare_opencv
 from edge_agent.config import CameraConfig
 from edge_agent.errors import CameraError, ConfigError, FrameError
-from edge_agent.secrets import masked, url_password, url_user, with_password
+from edge_agent.secrets import Secrets, masked, url_password, url_secrets, url_user, with_password
 
 MAX_LINE_BYTES = 8192
 MAX_HEADER_LINES = 64
 PIECE_BYTES = 65_536
+URL_SIGNS = "%/:?#[]@!$&'()*+,;=-._~"  # RFC 3986: what stands for itself; % because it may be encoded already
 BYTES_PER_PIXEL = 3  # a JPEG has fewer
 SMALLEST_LIMIT_BYTES = 1_048_576
 HABIT_FRAMES, HABIT_WINDOW = 5, 20  # so many of the latest frames make a habit
@@ -38,10 +39,8 @@ class MjpegCamera:
         self._config = config
         self._clock = clock or Clock()
         self._shown = masked(config.source)
-        parts = urlsplit(with_password(config.source, None))
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(f"cameras.{name}.source is {self._shown}; expected http://host[:port]/path or a file")
-        self._url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        self._secrets = Secrets(url_secrets(config.source))
+        self._url = self._address()
         # urllib has one time-out for both: the stricter one holds
         self._timeout_s = min(config.open_timeout_s, config.read_timeout_s)
         self._limit_bytes = max(SMALLEST_LIMIT_BYTES, config.max_pixels * BYTES_PER_PIXEL)
@@ -57,10 +56,10 @@ class MjpegCamera:
             answer = self._opener().open(self._url, timeout=self._timeout_s)
         except urllib.error.HTTPError as exc:
             exc.close()
-            raise CameraError(f"{self._shown} answers {exc.code} {exc.reason}") from None
+            raise CameraError(f"{self._shown} answers {exc.code} {self._secrets.scrub(str(exc.reason))}") from None
         except (OSError, http.client.HTTPException, ValueError) as exc:
             reason = getattr(exc, "reason", None) or exc
-            raise CameraError(f"{self._shown} did not open: {reason}") from None
+            raise CameraError(f"{self._shown} did not open: {self._secrets.scrub(str(reason))}") from None
         if not isinstance(answer, http.client.HTTPResponse):
             raise CameraError(f"{self._shown} gave no HTTP answer")
         kind, boundary = answer.headers.get_content_maintype(), answer.headers.get_boundary()
@@ -84,7 +83,7 @@ class MjpegCamera:
                 f"{self._shown} gave no whole picture within {self._timeout_s:g} s (open_timeout_s, read_timeout_s)"
             ) from None
         except (OSError, http.client.HTTPException, ValueError) as exc:
-            raise CameraError(f"{self._shown} broke off: {exc}") from None
+            raise CameraError(f"{self._shown} broke off: {self._secrets.scrub(str(exc))}") from None
         if not content.startswith(b"\xff\xd8"):
             raise FrameError(f"part of {len(content)} bytes is no JPEG: begins with {content[:8].hex(' ')}")
         return self._decoded(content)
@@ -95,6 +94,21 @@ class MjpegCamera:
             self._answer.close()
         self._answer = None
         self._past_boundary = False
+
+    def _address(self) -> str:
+        """The source without user and password, as HTTP has it: blanks and letters beyond ASCII percent-encoded."""
+        try:
+            parts = urlsplit(with_password(self._config.source, None))
+            port = parts.port
+        except ValueError:  # brackets that are not closed, a port that is no number
+            parts, port = urlsplit(""), None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(
+                f"cameras.{self.name}.source is {self._shown}; expected http://host[:port]/path or a file"
+            )
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        path, query = (quote(text, safe=URL_SIGNS) for text in (parts.path or "/", parts.query))
+        return urlunsplit((parts.scheme, host if port is None else f"{host}:{port}", path, query, ""))
 
     def _decoded(self, content: bytes) -> Image:
         """The picture; a few bytes left over are damage, unless this camera is in the habit of them."""

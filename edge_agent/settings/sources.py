@@ -8,6 +8,7 @@ import re
 from edge_agent.secrets import MASK, masked
 
 STREAM_SCHEMES = ("rtsp", "rtsps")
+PICTURE_SCHEMES = ("http", "https")  # motion JPEG
 STORED_KINDS = frozenset({"folder", "video"})  # they end, and can be read frame by frame
 MAX_CSI_SENSOR = 15
 
@@ -23,7 +24,7 @@ def is_address(source: str) -> bool:
 def source_problem(kind: str, source: str) -> str | None:
     """What is wrong with `source` for a camera of this kind; None when nothing is."""
     if kind == "rtsp":
-        return _stream_problem(source)
+        return _address_problem("an rtsp source", source, STREAM_SCHEMES, ", or the password put into password_file")
     if kind == "csi":
         sensor = re.fullmatch(r"(?:csi://)?(\d{1,2})", source)
         known = sensor is not None and int(sensor[1]) <= MAX_CSI_SENSOR
@@ -32,8 +33,12 @@ def source_problem(kind: str, source: str) -> str | None:
         fits = source.startswith("/") or re.fullmatch(r"\d{1,3}", source)
         return None if fits else "a v4l2 source is a path such as /dev/v4l/by-id/..., or a number such as 0"
     match = _SCHEME.match(source)
-    if match and (match[1].lower() in STREAM_SCHEMES or kind == "folder"):
+    if match and match[1].lower() in STREAM_SCHEMES:
         return f"a {kind} source is a path; for a network camera write kind: rtsp"
+    if match and kind == "folder":
+        return "a folder source is a path; for motion JPEG over HTTP write kind: video"
+    if match:
+        return _address_problem("a video source that is an address", source, PICTURE_SCHEMES)
     return "a path cannot begin with ~; write it in full" if source.startswith("~") else None
 
 
@@ -51,21 +56,22 @@ def has_password(source: str) -> bool:
     return MASK in masked(source)
 
 
-def _stream_problem(source: str) -> str | None:
+def _address_problem(what: str, source: str, schemes: tuple[str, ...], more_advice: str = "") -> str | None:
+    """What is wrong with an address that must begin with one of `schemes`; `what` it is, in words."""
     match = _SCHEME.match(source)
     if match is None:
-        return "an rtsp source has no scheme; expected rtsp://[user@]host[:port]/path"
+        return f"{what} has no scheme; expected {schemes[0]}://[user@]host[:port]/path"
     scheme = match[1].lower()
-    if scheme not in STREAM_SCHEMES:
-        near = difflib.get_close_matches(scheme, STREAM_SCHEMES, cutoff=0.7)
-        hint = f"did you mean {':// or '.join(sorted(near))}://?" if near else "expected rtsp:// or rtsps://"
-        return f"an rtsp source cannot begin with {scheme[:20]}://; {hint}"
+    if scheme not in schemes:
+        near = difflib.get_close_matches(scheme, schemes, cutoff=0.7)
+        hint = f"did you mean {':// or '.join(sorted(near))}://?" if near else f"expected {':// or '.join(schemes)}://"
+        return f"{what} cannot begin with {scheme[:20]}://; {hint}"
     authority = source[match.end() :].partition("/")[0]
     address = _ADDRESS.fullmatch(authority.rpartition("@")[2])
     if address is None:
         return (
-            "an rtsp source needs host[:port] before its first single slash; a slash in the password must be "
-            "written %2F, or the password put into password_file"
+            f"{what} needs host[:port] before its first single slash; a slash in the password must be "
+            f"written %2F{more_advice}"
         )
     if address[1] and not 1 <= int(address[1]) <= 65535:
         return f"port {address[1]} is not between 1 and 65535"

@@ -50,9 +50,13 @@ def serve() -> Iterator[Serve]:
         status: int = 200,
         hold: bool = False,
         repeat: bool = False,
+        asked: list[str] | None = None,
+        echo: bool = False,
     ) -> str:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                if asked is not None:
+                    asked.append(self.path)
                 token = "Basic " + base64.b64encode((login or "").encode()).decode()
                 if login is not None and self.headers.get("Authorization") != token:
                     self.send_response(401)
@@ -60,7 +64,7 @@ def serve() -> Iterator[Serve]:
                     self.send_header("Content-Length", "0")
                     self.end_headers()
                     return
-                self.send_response(status)
+                self.send_response(status, f"no such path {self.path}" if echo else None)
                 self.send_header("Content-Type", kind)
                 self.end_headers()
                 with contextlib.suppress(OSError):
@@ -214,8 +218,25 @@ def test_what_is_no_stream_is_refused_by_name(serve: Serve, kind: str, status: i
 def test_refused_connection_and_other_schemes() -> None:
     with pytest.raises(CameraError, match="did not open: .*refused"):
         camera("http://127.0.0.1:1/x").open()
-    with pytest.raises(ConfigError, match="expected http"):
-        camera("ftp://u:S3cret@host/x")
+    for source in ("ftp://u:S3cret@host/x", "http://u:S3cret@[::1/x", "http://u:S3cret@host:abc/x"):
+        unchecked = config().model_copy(update={"source": source})  # the settings refuse it before
+        with pytest.raises(ConfigError, match="expected http") as refusal:
+            MjpegCamera("door", unchecked)
+        assert "S3cret" not in str(refusal.value)
+
+
+def test_address_with_blanks_and_letters_beyond_ascii_is_asked_for_as_http_has_it(serve: Serve) -> None:
+    asked: list[str] = []
+    source = serve([part(jpeg(4))], asked=asked)
+    assert everything(camera(f"{source}/ä b%20c?channel=1 2&token=S3cret pw")) == [(4, 320)]
+    assert asked == ["/video.mjpg/%C3%A4%20b%20c?channel=1%202&token=S3cret%20pw"]
+
+
+def test_camera_that_repeats_what_it_was_asked_gives_no_secret_away(serve: Serve) -> None:
+    source = serve([], status=404, echo=True)
+    with pytest.raises(CameraError, match=r"answers 404 no such path /video.mjpg/x\?token=\*\*\*") as refusal:
+        camera(f"{source}/x?token=S3cret").open()
+    assert "S3cret" not in str(refusal.value)
 
 
 def test_stream_that_falls_silent_is_lost_within_the_read_time_out(serve: Serve) -> None:

@@ -24,6 +24,7 @@ from edge_agent.settings.sources import has_password, login_problem, source_caut
         ("folder", "C:frames"),
         ("video", "clip.mp4"),
         ("video", "http://host/stream.mjpg"),
+        ("video", "https://admin:S3cr#t@pw@[fe80::1]:8443/ä b?token=x"),
     ],
 )
 def test_good_source_has_no_problem(kind: str, source: str) -> None:
@@ -50,7 +51,12 @@ def test_good_source_has_no_problem(kind: str, source: str) -> None:
         ("v4l2", "video0", "/dev/v4l/by-id"),
         ("v4l2", "-1", "/dev/v4l/by-id"),
         ("folder", "rtsp://admin:S3cret@host/live", "kind: rtsp"),
-        ("folder", "http://admin:S3cret@host/live", "kind: rtsp"),
+        ("folder", "http://admin:S3cret@host/live", "kind: video"),
+        ("video", "htpp://admin:S3cret@host/live", "cannot begin with htpp://; did you mean http"),
+        ("video", "file:///S3cret/clip.mp4", "expected http:// or https://"),
+        ("video", "http://admin:S3cret@[::1/live", "needs host[:port]"),
+        ("video", "http://admin:S3cret@host:abc/live", "needs host[:port]"),
+        ("video", "http://admin:S3cret@host:70000/live", "port 70000 is not between"),
         ("video", "rtsp://admin:S3cret@host/live", "kind: rtsp"),
         ("video", "~/clip.mp4", "write it in full"),
     ],
