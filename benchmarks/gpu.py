@@ -29,11 +29,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-PARTS = ("facts", "build", "lines", "tests", "bert", "product", "engines", "pipeline", "soak")
+PARTS = ("facts", "build", "lines", "tests", "bert", "product", "bench", "engines", "pipeline", "soak")
 # what one part may take at most, s; the deadline of the call may leave it less
 LIMITS_S = {
     "facts": 60, "build": 540, "lines": 90, "tests": 420, "bert": 240, "product": 400, "engines": 150, "pipeline": 180,
-    "soak": 200,
+    "soak": 200, "bench": 90,
 }  # fmt: skip
 TACTICS = "EDGE_MASK_CONVOLUTIONS,JIT_CONVOLUTIONS"
 SOAK_FRAMES = 5000
@@ -580,6 +580,38 @@ def product(args: argparse.Namespace, notes: Notes) -> None:
     notes.put("pipeline", pipeline_fps(args))
 
 
+def bench(args: argparse.Namespace, notes: Notes) -> None:
+    """`edge-agent bench` of the product's models, layer by layer, and of its pipeline, on the plans of `product`."""
+    for model in ("ppocrv6-small-det", "ppocrv6-small-rec", "minilm-l6-v2"):
+        found = bench_figures(args, model, "--layers", "--seconds", "3")
+        layers = sorted(found.pop("layers"), key=lambda layer: -float(layer["ms"]))
+        notes.put(model, {**found, "layers": len(layers), "layers_ms": sum(layer["ms"] for layer in layers)})
+        notes.put(f"{model}: slowest layers", layers[:8])
+        assert found["backend"] == "tensorrt"
+        assert found["gpu"]["compute"]["p50_ms"] > 0
+    notes.put("detector, 2 streams", bench_figures(args, "ppocrv6-small-det", "--streams", "2", "--seconds", "2"))
+    notes.put("pipeline", bench_figures(args, "--frames", str(frames_dir(args)), "--engines", "--seconds", "4"))
+
+
+def bench_figures(args: argparse.Namespace, *options: str) -> dict[str, Any]:
+    """What `edge-agent bench` measured; whole in a file of its own."""
+    command = [sys.executable, "-m", "edge_agent", "bench", *options, "--warm-up-s", "0.5", "--json"]
+    done = subprocess.run(
+        [*command, "--config", str(product_config(args))],
+        cwd=args.out,
+        env=users_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    print(done.stderr[-2000:], flush=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    name = "-".join(option.strip("-") for option in options if "/" not in option)
+    (args.out / f"bench-{name}.json").write_text(done.stdout)
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
+
+
 def read_by(args: argparse.Namespace, notes: Notes, kind: str) -> list[dict[str, Any]]:
     """What `edge-agent read --json` says of every frame."""
     command = [sys.executable, "-m", "edge_agent", "read", str(frames_dir(args)), "--json"]
@@ -836,6 +868,7 @@ PART_FUNCTIONS: dict[str, Callable[[argparse.Namespace, Notes], None]] = {
     "lines": lines,
     "tests": tests,
     "product": product,
+    "bench": bench,
     "engines": engines,
     "pipeline": pipeline,
     "bert": bert,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -109,6 +109,52 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Frees what the backend holds, once its engines are closed; calling it again does nothing."""
+        ...
+
+
+@dataclass(frozen=True)
+class LayerTime:
+    """One layer of an engine as it ran: mean `ms` of one run and its `share` of all layers' time, 0..1.
+
+    `kind`: what it computes; `tensors`: types, formats and shapes of inputs and outputs; `kernel`: the code that runs.
+    Each is empty where the backend does not tell.
+    """
+
+    name: str
+    kind: str
+    ms: float
+    share: float
+    tensors: str
+    kernel: str = ""
+
+
+@dataclass(frozen=True)
+class GpuTimes:
+    """GPU time in ms of each of some runs: copies to the GPU, kernels, copies back."""
+
+    h2d_ms: tuple[float, ...]
+    compute_ms: tuple[float, ...]
+    d2h_ms: tuple[float, ...]
+
+
+@runtime_checkable
+class Profiled(Protocol):
+    """An engine that can tell what its layers take."""
+
+    def layers(self, feed: Feed, runs: int) -> list[LayerTime]:
+        """The layers in the order in which they ran, means of `runs` runs after one uncounted; slower than `infer`.
+
+        Raises FrameError and EngineError as `infer` does.
+        """
+        ...
+
+
+@runtime_checkable
+class TimedOnGpu(Protocol):
+    """An engine that can tell what a run takes on the GPU."""
+
+    def gpu_times(self, feed: Feed, runs: int) -> GpuTimes:
+        """Of `runs` runs of this feed, one after the other. Raises FrameError and EngineError as `infer` does."""
         ...
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from edge_agent.backends.base import Array, Shape, TensorSpec
+from edge_agent.backends.base import Array, Feed, Shape, TensorSpec
 from edge_agent.backends.gpu import Gpu
 from edge_agent.backends.pool import ByteArray
 
@@ -56,6 +56,11 @@ class Buffers:
         """The host side of a tensor as an array of this shape; the next run uses the same memory."""
         array: Array = self._host[name][: self.size_bytes(name, shape)].view(self._dtypes[name]).reshape(shape)
         return array
+
+    def fill(self, feed: Feed) -> None:
+        """Puts a feed where the GPU, or the copies to it, will find it."""
+        for name, array in feed.items():
+            np.copyto(self.view(name, tuple(array.shape)), array)
 
     def upload(self, shapes: NamedShapes, stream: Any) -> None:
         """Puts the copies to the GPU on the stream; none where host memory is mapped."""

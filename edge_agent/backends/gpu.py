@@ -62,6 +62,7 @@ class Gpu:
                 "GPU (groups video and render), and in a container that it runs with the NVIDIA runtime"
             ) from exc
         self.name = str(device.name())
+        self.bus_id = str(device.pci_bus_id())
         self.compute_capability = ".".join(map(str, device.compute_capability()))
         self.sm_count = int(device.get_attribute(drv.device_attribute.MULTIPROCESSOR_COUNT))
         self.integrated = bool(device.get_attribute(drv.device_attribute.INTEGRATED))
@@ -79,7 +80,7 @@ class Gpu:
             raise ConfigError(f"CUDA gives no memory: {exc}; end other programs that use the GPU") from exc
         self.scratch = Scratch(self)
         self.engines: WeakSet[Closable] = WeakSet()
-        self.last_free_bytes = free_bytes
+        self.free_at_start_bytes = self.last_free_bytes = free_bytes
         self._looked_mono = time.monotonic()
         self.closed = False
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as state
 
-from edge_agent.backends.base import Array, Feed, Profile, TensorSpec, check_feed
+from edge_agent.backends.base import Array, Feed, LayerTime, Profile, TensorSpec, check_feed
 from edge_agent.errors import EngineError, ModelError
 
 PROVIDERS = ("CPUExecutionProvider",)
@@ -41,6 +44,7 @@ DTYPES = {
     "tensor(uint8)": "uint8",
 }
 QUANTISED = b"DequantizeLinear"
+KERNEL_TIME = "_kernel_time"  # how a node's own event ends in onnxruntime's profile
 
 
 class OrtBackend:
@@ -78,6 +82,8 @@ class OrtEngine:
                 f"{onnx_path} cannot be loaded by onnxruntime {onnxruntime.__version__}: {exc}; "
                 "fetch it again with `edge-agent models fetch`, or update onnxruntime"
             ) from exc
+        self._onnx_path = onnx_path
+        self.threads = threads
         self.inputs = tuple(tensor_spec(argument) for argument in session.get_inputs())
         self.outputs = tuple(tensor_spec(argument) for argument in session.get_outputs())
         self._output_names = [spec.name for spec in self.outputs]
@@ -112,9 +118,55 @@ class OrtEngine:
             raise EngineError(f"onnxruntime failed on a feed of {shapes} for {self.fingerprint}: {exc}") from exc
         return dict(zip(self._output_names, outputs, strict=True))
 
+    def layers(self, feed: Feed, runs: int) -> list[LayerTime]:
+        """The nodes of the optimised graph, measured in a second session that exists for this call."""
+        if self._session is None:
+            raise EngineError(f"engine {self.fingerprint} is closed; load it again to measure it")
+        check_feed(self.inputs, feed)
+        with TemporaryDirectory() as folder:
+            options = session_options(self.threads)
+            options.enable_profiling = True
+            options.profile_file_prefix = str(Path(folder) / "profile")
+            try:
+                session = onnxruntime.InferenceSession(str(self._onnx_path), options, providers=list(PROVIDERS))
+                for _ in range(1 + runs):
+                    session.run(self._output_names, dict(feed))
+                events = json.loads(Path(session.end_profiling()).read_bytes())
+            except ORT_ERRORS as exc:
+                raise EngineError(f"onnxruntime could not measure the layers of {self.fingerprint}: {exc}") from exc
+        return node_times(events, runs)
+
     def close(self) -> None:
         """Frees the session; calling it again does nothing."""
         self._session = self._feed = None
+
+
+def node_times(events: Sequence[Mapping[str, Any]], runs: int) -> list[LayerTime]:
+    """Mean time of each node over the last `runs` runs, from a profile's events, `ts` and `dur` in us."""
+    ends_us = sorted(int(event["ts"]) + int(event["dur"]) for event in events if event["name"] == "model_run")
+    warm_us = ends_us[-runs - 1] if len(ends_us) > runs else 0
+    spent_us: dict[str, int] = {}
+    told: dict[str, Mapping[str, Any]] = {}
+    for event in events:
+        name = str(event["name"])
+        if event.get("cat") == "Node" and name.endswith(KERNEL_TIME) and int(event["ts"]) >= warm_us:
+            name = name.removesuffix(KERNEL_TIME)
+            spent_us[name] = spent_us.get(name, 0) + int(event["dur"])
+            told[name] = event.get("args", {})
+    total_us = sum(spent_us.values()) or 1
+    return [
+        LayerTime(name, str(told[name].get("op_name", "")), us / 1e3 / runs, us / total_us, shown_tensors(told[name]))
+        for name, us in spent_us.items()
+    ]
+
+
+def shown_tensors(args: Mapping[str, Any]) -> str:
+    """`uint8 1x48x320x3 -> float 1x48x320x3` of a node's event; its weights are among the inputs."""
+
+    def shown(tensors: Sequence[Mapping[str, Sequence[int]]]) -> str:
+        return ", ".join(f"{kind} {'x'.join(map(str, shape))}" for tensor in tensors for kind, shape in tensor.items())
+
+    return f"{shown(args.get('input_type_shape', ()))} -> {shown(args.get('output_type_shape', ()))}"
 
 
 def session_options(threads: int) -> onnxruntime.SessionOptions:

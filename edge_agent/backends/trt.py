@@ -8,7 +8,7 @@ from __future__ import annotations
 import atexit
 import logging
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ import numpy as np
 import tensorrt as trt
 
 from edge_agent.backends import trt_api
-from edge_agent.backends.base import Array, Feed, Profile, Shape, check_feed
+from edge_agent.backends.base import Array, Feed, GpuTimes, LayerTime, Profile, Shape, check_feed
 from edge_agent.backends.buffers import Buffers
 from edge_agent.backends.build_job import (
     BuildFailed,
@@ -44,6 +44,7 @@ from edge_agent.backends.plan import (
 )
 from edge_agent.backends.profiles import ShapeLog, shapes_path
 from edge_agent.backends.trt_lanes import Lane, LaneCounters, Lanes, Shapes
+from edge_agent.backends.trt_layers import layer_times
 from edge_agent.backends.trt_settings import TrtSettings
 from edge_agent.errors import EngineError, FrameError, ModelError
 
@@ -266,8 +267,7 @@ class TrtEngine:
         profile = self._choose_profile(shapes)
         with self._failing_for_good(shapes):
             lane = lanes.at(profile, shapes)
-            for name, shape in shapes:
-                np.copyto(buffers.view(name, shape), feed[name])
+            buffers.fill(feed)
             self._launch(lane)
             self._done.record(self._stream)
         self.shapes.count(shapes)
@@ -292,11 +292,7 @@ class TrtEngine:
 
     def time_gpu_ms(self, feed: Feed, runs: int = 50) -> float:
         """GPU time of one run of this feed in ms, copies included: `runs` launches back to back between two events."""
-        self.infer(feed)
-        self.enqueue(feed)
-        lane = self._pending
-        self.collect()
-        assert lane is not None
+        lane = self._warm_lane(feed)
         start, end = self._gpu.drv.Event(), self._gpu.drv.Event()
         with self._failing_for_good(lane.inputs):
             start.record(self._stream)
@@ -305,6 +301,48 @@ class TrtEngine:
             end.record(self._stream)
             end.synchronize()
             return float(start.time_till(end)) / runs
+
+    def gpu_times(self, feed: Feed, runs: int) -> GpuTimes:
+        """Of runs that follow each other without a pause; the kernels as a CUDA graph where `infer` would use one."""
+        lane = self._warm_lane(feed)
+        _, buffers = self._ready()
+        marks = [[self._gpu.drv.Event() for _ in range(4)] for _ in range(runs)]
+        with self._failing_for_good(lane.inputs):
+            execute, close = self._kernels(lane)
+            for mark in marks:
+                with self._gpu.scratch.turn(self._stream):
+                    mark[0].record(self._stream)
+                    buffers.upload(lane.inputs, self._stream)
+                    mark[1].record(self._stream)
+                    execute()
+                    mark[2].record(self._stream)
+                    buffers.download(lane.outputs, self._stream)
+                    mark[3].record(self._stream)
+            self._stream.synchronize()
+            close()
+            spans = [[float(mark[n].time_till(mark[n + 1])) for mark in marks] for n in range(3)]
+        return GpuTimes(*(tuple(span) for span in spans))
+
+    def layers(self, feed: Feed, runs: int) -> list[LayerTime]:
+        """By TensorRT's profiler, on a context that exists for this call; without graphs."""
+        lanes, buffers = self._ready()
+        if self._pending is not None:
+            raise EngineError(f"{self.name}: a run is under way; collect it before measuring")
+        check_feed(self.inputs, feed)
+        shapes: Shapes = tuple((spec.name, tuple(feed[spec.name].shape)) for spec in self.inputs)
+        profile = self._choose_profile(shapes)
+        with self._gpu.errors_named(f"measuring {self.name}"):
+            lane = lanes.alone(profile, shapes)
+
+        def run() -> None:
+            with self._gpu.scratch.turn(self._stream):
+                self._issue(lane)
+            self._stream.synchronize()
+
+        with self._failing_for_good(shapes):
+            buffers.fill(feed)
+            assert self._engine is not None
+            return layer_times(self._engine, lane.context, run, runs)
 
     def close(self) -> None:
         """Frees contexts, buffers and the engine, keeps the shapes' counts; calling it again does nothing."""
@@ -332,6 +370,22 @@ class TrtEngine:
         )
         raise FrameError(f"{self.name}: {_shown(shapes)} fits no profile; built for {ranges}: split, scale or pad it")
 
+    def _warm_lane(self, feed: Feed) -> Lane:
+        """The lane that runs this feed, after two runs: with its graph where there are graphs."""
+        self.infer(feed)
+        self.enqueue(feed)
+        lane = self._pending
+        self.collect()
+        assert lane is not None
+        return lane
+
+    def _kernels(self, lane: Lane) -> tuple[Callable[[], None], Callable[[], None]]:
+        """What puts a lane's kernels on the stream, without copies, and what frees it afterwards."""
+        if self._graphs is None or lane.graph is None:
+            return lambda: self._execute(lane), lambda: None
+        graph = self._graphs.capture(self._stream.handle, lambda: self._execute(lane))
+        return lambda: graph.launch(self._stream.handle), graph.close
+
     def _launch(self, lane: Lane) -> None:
         """Puts copies and kernels on the stream, as one graph from the second run of a shape on."""
         # what is enqueued first after a change of shape also uploads TensorRT's own state: never record that
@@ -350,10 +404,14 @@ class TrtEngine:
         """Copies in, kernels, copies out."""
         assert self._buffers is not None
         self._buffers.upload(lane.inputs, self._stream)
+        self._execute(lane)
+        self._buffers.download(lane.outputs, self._stream)
+
+    def _execute(self, lane: Lane) -> None:
+        """Kernels alone."""
         self._messages.clear()
         if not lane.context.execute_async_v3(self._stream.handle):
             raise EngineError(f"{self.name} on {_shown(lane.inputs)}: TensorRT did not execute: {self._messages}")
-        self._buffers.download(lane.outputs, self._stream)
 
     def _capture(self, lane: Lane) -> None:
         """Records the lane; where that is impossible the engine goes on without graphs, and says so."""

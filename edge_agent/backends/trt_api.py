@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import tensorrt as trt
@@ -163,6 +164,11 @@ def use_dla(builder: trt.Builder, config: trt.IBuilderConfig, core: int | None) 
     config.set_flag(trt.BuilderFlag.GPU_FALLBACK)
 
 
+def set_verbosity(config: trt.IBuilderConfig) -> None:
+    """Lets the plan tell types, formats and kernels of its layers: some kB more, see `create_context` for the rest."""
+    config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED
+
+
 def watch_progress(config: trt.IBuilderConfig, report: Callable[[str, int, int], None]) -> bool:
     """Calls report(phase, steps done, steps in all) while building; False where TensorRT cannot tell (8.6)."""
     if not hasattr(trt, "IProgressMonitor") or not hasattr(config, "progress_monitor"):
@@ -255,8 +261,13 @@ def create_context(engine: trt.ICudaEngine) -> trt.IExecutionContext | None:
     """A context without activation memory of its own; None when TensorRT could not make one."""
     strategy = getattr(getattr(trt, "ExecutionContextAllocationStrategy", None), "USER_MANAGED", None)
     if strategy is not None:
-        return engine.create_execution_context(strategy)
-    return engine.create_execution_context_without_device_memory()
+        context: trt.IExecutionContext | None = engine.create_execution_context(strategy)
+    else:
+        context = engine.create_execution_context_without_device_memory()
+    # marks for NVIDIA's tracing tools: those of a plan with detailed verbosity would slow every enqueue
+    if context is not None and hasattr(context, "nvtx_verbosity"):
+        context.nvtx_verbosity = trt.ProfilingVerbosity.NONE
+    return context
 
 
 def set_scratch(context: trt.IExecutionContext, address: int, size_bytes: int) -> None:
@@ -272,6 +283,24 @@ def select_profile(context: trt.IExecutionContext, profile: int, stream_handle: 
     if context.active_optimization_profile == profile:
         return True
     return bool(context.set_optimization_profile_async(profile, stream_handle))
+
+
+@contextmanager
+def profiling(context: trt.IExecutionContext, add: Callable[[str, float], None]) -> Iterator[None]:
+    """Inside, each execution of the context waits and then calls add(layer name, ms) for every layer."""
+
+    class Profiler(trt.IProfiler):
+        """Passes each layer's time on."""
+
+        def __init__(self) -> None:
+            trt.IProfiler.__init__(self)
+
+        def report_layer_time(self, layer_name: str, ms: float) -> None:
+            add(str(layer_name), float(ms))
+
+    profiler = Profiler()  # alive until the end: the bindings of some versions keep no reference
+    context.profiler = profiler
+    yield
 
 
 def unsettled(context: trt.IExecutionContext) -> list[str]:

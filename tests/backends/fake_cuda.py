@@ -193,6 +193,9 @@ class FakeDevice:
     def name(self) -> str:
         return "Fake Orin"
 
+    def pci_bus_id(self) -> str:
+        return "0000:3B:00.0"
+
     def compute_capability(self) -> tuple[int, int]:
         return (8, 7)
 

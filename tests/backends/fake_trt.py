@@ -27,7 +27,7 @@ from tests.backends.fake_cuda import FakeCuda
 
 MAGIC = b"ftrtFAKE"
 VERSIONS = ("8.6.2", "10.3.0", "10.16.2", "11.4.1")
-FAKED = ("trt_api", "trt_lanes", "trt", "trt_build")
+FAKED = ("trt_api", "trt_lanes", "trt_layers", "trt", "trt_build")
 SCRATCH_BYTES = 4096
 
 
@@ -103,7 +103,8 @@ def _enums(trt: Any, numbers: tuple[int, ...]) -> None:
     trt.TensorLocation = enum.Enum("TensorLocation", ["DEVICE", "HOST"])
     trt.DeviceType = enum.Enum("DeviceType", ["GPU", "DLA"])
     trt.LayerType = enum.Enum("LayerType", ["QUANTIZE", "DEQUANTIZE", "OTHER"])
-    trt.ProfilingVerbosity = enum.Enum("ProfilingVerbosity", ["LAYER_NAMES_ONLY"])
+    trt.ProfilingVerbosity = enum.Enum("ProfilingVerbosity", ["LAYER_NAMES_ONLY", "NONE", "DETAILED"])
+    trt.LayerInformationFormat = enum.Enum("LayerInformationFormat", ["ONELINE", "JSON"])
     trt.HardwareCompatibilityLevel = enum.Enum("HardwareCompatibilityLevel", ["NONE", "AMPERE_PLUS"])
     if not eleven:
         trt.PreviewFeature = enum.Enum("PreviewFeature", ["PROFILE_SHARING_0806"])
@@ -142,6 +143,7 @@ ILogger.Severity = Severity
 def _running(trt: Any, numbers: tuple[int, ...]) -> None:
     eight = numbers < (9, 0)
     trt.Dims, trt.ILogger = Dims, ILogger
+    trt.IProfiler = type("IProfiler", (), {})
 
     class IExecutionContext:
         def __init__(self, engine: Any, profile: int) -> None:
@@ -150,6 +152,8 @@ def _running(trt: Any, numbers: tuple[int, ...]) -> None:
             self.shapes: dict[str, tuple[int, ...]] = {}
             self.addresses: dict[str, int] = {}
             self.scratch = (0, 0)
+            self.profiler: Any = None
+            self.nvtx_verbosity = trt.ProfilingVerbosity.DETAILED
             trt.seen.setdefault("contexts", []).append(self)
 
         def set_optimization_profile_async(self, profile: int, stream: int) -> bool:
@@ -188,6 +192,11 @@ def _running(trt: Any, numbers: tuple[int, ...]) -> None:
             stream = trt.cuda.streams[stream_handle - 1]
             stream.put(self._first_half)
             stream.put(self._second_half)
+            if self.profiler is not None:
+                assert stream.recording is None
+                stream.synchronize()
+                self.profiler.report_layer_time("sum", 0.25)
+                self.profiler.report_layer_time("add", 0.75)
             return True
 
         def _first_half(self) -> None:
@@ -211,6 +220,23 @@ def _running(trt: Any, numbers: tuple[int, ...]) -> None:
         IExecutionContext.device_memory = property(
             None, lambda self, address: setattr(self, "scratch", (address, 1 << 40))
         )
+
+    class EngineInspector:
+        execution_context: Any = None
+
+        def __init__(self, described: dict[str, Any]) -> None:
+            self.described = described
+
+        def get_engine_information(self, format_: Any) -> str:
+            assert format_ is trt.LayerInformationFormat.JSON
+            if not self.described.get("detailed", True):
+                return json.dumps({"Layers": ["sum", "add"], "Bindings": ["image", "echo", "total"]})
+            image = {"Name": "image", "Format/Datatype": "UINT8", "Dimensions": self.execution_context.shapes["image"]}
+            total = {"Name": "total", "Format/Datatype": "INT32", "Dimensions": image["Dimensions"][:1]}
+            add = {"Name": "add", "LayerType": "PointWise", "TacticName": "add_u8", "Inputs": [image]}
+            return json.dumps(
+                {"Layers": [{**add, "Outputs": [image]}, {"Name": "sum", "Inputs": [], "Outputs": [total]}]}
+            )
 
     class ICudaEngine:
         names = ("image", "echo", "total")
@@ -244,6 +270,9 @@ def _running(trt: Any, numbers: tuple[int, ...]) -> None:
         def get_tensor_profile_shape(self, name: str, profile: int) -> list[Dims]:
             low, high = self.described["profiles"][profile]
             return [Dims(low), Dims(high), Dims(high)]
+
+        def create_engine_inspector(self) -> Any:
+            return EngineInspector(self.described)
 
         def _context(self) -> Any:
             if trt.refuse_context:

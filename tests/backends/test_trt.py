@@ -155,6 +155,60 @@ def test_smallest_profile_that_admits_the_shape_is_used(bench: Bench) -> None:
     assert sorted(used) == [0, 1]
 
 
+# ---- what is measured
+
+
+def test_gpu_times_tell_copies_from_kernels(bench: Bench) -> None:
+    engine = bench.engine()
+    copies = bench.trt.cuda.copies
+    times = engine.gpu_times({"image": picture(2)}, 3)
+    # the fake's time is work done: one copy in, one graph of two kernels, two copies out
+    assert (times.h2d_ms, times.compute_ms, times.d2h_ms) == ((1.0,) * 3, (2.0,) * 3, (2.0,) * 3)
+    assert bench.trt.cuda.copies == copies + 3 * (2 + 3)
+    alive = bench.gpu.graphs.alive
+    check(engine, picture(2, seed=7))
+    assert alive == 1, "the graph of kernels alone is closed again"
+
+
+def test_gpu_times_without_graphs(ten: Any, tmp_path: Path, onnx_path: Path) -> None:
+    bench = Bench(ten, tmp_path, onnx_path, graphs=False)
+    assert bench.engine().gpu_times({"image": picture()}, 2).compute_ms == (2.0, 2.0)
+
+
+def test_every_version_tells_its_layers(trt: Any, tmp_path: Path, onnx_path: Path) -> None:
+    engine = Bench(trt, tmp_path, onnx_path).engine()
+    check(engine, picture(2, 16))
+    first, second = engine.layers({"image": picture(2, 16)}, 4)
+    assert (first.name, first.ms, first.share) == ("sum", 0.25, 0.25)
+    assert (second.name, second.ms, second.share) == ("add", 0.75, 0.75)
+    assert (second.kind, second.kernel) == ("PointWise", "add_u8")
+    assert second.tensors == "UINT8 2x16x16x3 -> UINT8 2x16x16x3"
+    for n in range(3):
+        check(engine, picture(2, 16, seed=n))
+    assert engine.counters.captures == 1, "the lanes that infer uses carry no profiler"
+
+
+def test_plan_that_keeps_only_names_still_tells_times(bench: Bench) -> None:
+    engine = bench.engine(detailed=False)
+    assert [(layer.name, layer.kind, layer.tensors) for layer in engine.layers({"image": picture()}, 1)] == [
+        ("sum", "", ""),
+        ("add", "", ""),
+    ]
+
+
+def test_contexts_leave_no_marks_for_tracing_tools(bench: Bench) -> None:
+    bench.engine()
+    assert {context.nvtx_verbosity.name for context in bench.trt.seen["contexts"]} == {"NONE"}
+
+
+def test_measuring_refuses_a_feed_that_fits_no_profile(bench: Bench) -> None:
+    engine = bench.engine()
+    for measure in (engine.layers, engine.gpu_times):
+        with pytest.raises(FrameError, match="fits no profile"):
+            measure({"image": picture(1, 64)}, 1)
+    check(engine, picture())
+
+
 # ---- what is refused (field case ENG-5)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import cv2
@@ -28,6 +29,20 @@ def test_pipeline_is_measured_on_rendered_labels(config: str, capsys: pytest.Cap
     assert figures["lines_per_frame"] > 3
     assert set(figures["latency"]) == {"detect", "recognise", "extract", "total"}
     assert figures["peak_rss_mb"] >= figures["rss_mb"] * 0.9
+    assert figures["backend"] == "onnxruntime"
+    assert figures["gpu_memory"] is None
+    assert "by_engine" not in figures
+
+
+def test_engines_of_the_pipeline_follow_it_with_their_layers(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--layers", "--seconds", "0", "--warm-up-s", "0"]
+    assert main(["bench", "--config", config, *options]) == 0
+    pipeline, detect, recognise = re.split(r"^== \w+$", capsys.readouterr().out, flags=re.MULTILINE)
+    assert "fps " in pipeline
+    for engine in (detect, recognise):
+        assert "runs_per_s" in engine
+        assert re.search(r"^ +\d+\.\d{4} +\d+\.\d%  Conv ", engine, re.MULTILINE), engine
+        assert "others; all of them" in engine
 
 
 def test_one_engine_is_measured_and_shown_as_a_table(config: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,7 +51,19 @@ def test_one_engine_is_measured_and_shown_as_a_table(config: str, capsys: pytest
     out = capsys.readouterr().out
     assert "runs_per_s" in out
     assert "output index" in out
-    assert "[2, 12]" in out
+    assert "2x12" in out
+
+
+def test_batch_and_threads_shape_the_run_of_an_engine(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--batch", "3", "--threads", "1", "--layers", "--seconds", "0.1", "--warm-up-s", "0", "--json"]
+    assert main(["bench", "ppocrv4-mobile-rec", "--config", config, *options]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["shapes"]["image"][0] == figures["outputs"]["index"][0] == 3
+    assert figures["items_per_s"] == pytest.approx(3 * figures["runs_per_s"], rel=1e-2)
+    assert figures["load_s"] > 0
+    assert figures["threads"] == 1
+    assert sum(layer["ms"] for layer in figures["layers"]) == pytest.approx(figures["latency"]["mean_ms"], rel=0.9)
+    assert {"Conv", "MatMul"} <= {layer["kind"] for layer in figures["layers"]}
 
 
 def test_users_own_pictures_are_read(config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,6 +81,11 @@ def test_users_own_pictures_are_read(config: str, tmp_path: Path, capsys: pytest
         (["--frames", "/nowhere"], "/nowhere"),
         (["ppocrv4-mobile-rec", "--shape", "image:1x2"], "image:1x2"),
         (["no-such-model"], "no-such-model"),
+        (["--batch", "2"], "edge-agent bench MODEL --batch"),
+        (["--shape", "image=1x2"], "edge-agent bench MODEL --shape"),
+        (["ppocrv4-mobile-rec", "--engines"], "--engines is for the pipeline"),
+        (["ppocrv4-mobile-rec", "--streams", "2"], "use --threads"),
+        (["ppocrv4-mobile-rec", "--batch", "2", "--shape", "image=2x32x96x3"], "does not fit"),
     ],
 )
 def test_wrong_option_is_one_clear_line_and_78(
@@ -61,3 +93,11 @@ def test_wrong_option_is_one_clear_line_and_78(
 ) -> None:
     assert main(["bench", "--config", config, *options]) == 78
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [["--streams", "0"], ["--batch", "two"], ["--seconds", "nan"], ["--threads", "-1"]])
+def test_number_that_makes_no_sense_is_a_usage_error(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["bench", "ppocrv4-mobile-rec", *options])
+    assert ended.value.code == 2
+    assert options[0] in capsys.readouterr().err
