@@ -50,7 +50,8 @@ def run_agent(config: Config, models_dir: Path, stop: threading.Event, *, until_
     """Reads and publishes until `stop` is set, or with `until_end` until every camera has come to its end.
 
     Raises ConfigError where a setting or model is wrong, EngineError when inference failed, EdgeAgentError when nothing
-    could be published any more; what was read before is offered to the broker first.
+    could be published any more, BrokenPipeError when the reader of stdout has gone; what was read before is offered to
+    the broker first.
     """
     notifier = Notifier(os.environ, time.monotonic)
     with ExitStack() as opened:
@@ -101,7 +102,8 @@ class Agent:
             for status in statuses:
                 self.board.say_camera(status.camera, shown_state(status), status.reason, status.last_frame_at)
             if not self.publisher.alive:
-                raise EdgeAgentError("the publisher has ended (its traceback stands above): this process starts afresh")
+                gone = EdgeAgentError("the publisher has ended (its traceback stands above): this process starts afresh")
+                raise self.publisher.fault or gone
             notifier.heartbeat()
             if until_end and frame is None and all(status.state in ("ended", "disabled") for status in statuses):
                 return

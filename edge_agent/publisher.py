@@ -73,6 +73,7 @@ class Publisher:
         self._suspect: tuple[int, int] | None = None  # id, times it was the first of those lost
         self._delivered = self._retries = self._failed = self._dead_lettered = 0
         self._warned_at: float | None = None
+        self.fault: BrokenPipeError | None = None  # set when its thread ended because nobody will ever read on
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
 
     def start(self) -> None:
@@ -131,6 +132,12 @@ class Publisher:
     # The publisher's thread
 
     def _run(self) -> None:
+        try:
+            self._deliver()
+        except BrokenPipeError as exc:
+            self.fault = exc
+
+    def _deliver(self) -> None:
         while True:
             any_lost = self._take_settled()
             if self._finished():

@@ -154,6 +154,23 @@ def test_broker_that_is_not_there_stops_nothing(make_broker: Callable[..., Broke
         assert process.wait(10) == 0
 
 
+def test_agent_that_writes_to_a_reader_who_has_gone_leaves_quietly(tmp_path: Path) -> None:
+    source = label_folder(tmp_path / "left", 2)
+    config = config_file(tmp_path, 9, {"left": {"kind": "folder", "source": str(source), "loop": True, "max_fps": 5}})
+    environ = {**os.environ, "EDGE_AGENT_TRANSPORT": "jsonl"}
+    command = [sys.executable, "-m", "edge_agent", "run", "--config", str(config)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            assert json.loads(process.stdout.readline())["topic"] == "edge/press7/status"
+            process.stdout.close()
+            assert process.wait(60) == 0
+            assert "Traceback" not in process.stderr.read()
+        finally:
+            process.kill()
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -71,6 +71,7 @@ class Transport(Protocol):
         Raises TransportError when it cannot be taken now (not connected, window full): `settle` is then not called.
         Raises it also once after a loss, before the first message of the next connection is taken, and after every
         LOST was settled: the offerer can put what was lost back in front, so that the order holds.
+        Raises BrokenPipeError when the other side has gone for good.
         """
         ...
 

@@ -22,7 +22,8 @@ class JsonlTransport:
     """A Transport that is always connected: what is written counts as delivered; nothing ever comes back.
 
     `path` None writes to stdout. `prefix` (`<base>/<device>/`) stands before each topic, as on a broker. A file is
-    appended to. Raises ConfigError when it cannot be opened.
+    appended to. Raises ConfigError when it cannot be opened. Once the reader of stdout has gone (`| head`), `send`
+    raises BrokenPipeError; that of a named pipe may come back, and is waited for.
     """
 
     def __init__(self, prefix: str, path: Path | None = None, birth: Callable[[], list[Message]] = list) -> None:
@@ -46,7 +47,7 @@ class JsonlTransport:
         return cls(f"{config.mqtt.base_topic}/{device_id}/", None, birth)
 
     def open(self, on_ready: Callable[[], None]) -> None:
-        with contextlib.suppress(TransportError):  # the publisher meets the same fault, and backs off
+        with contextlib.suppress(TransportError, BrokenPipeError):  # the publisher meets the same fault
             for message in self._birth():
                 self.send(message, _forget)
         on_ready()
@@ -77,7 +78,7 @@ class JsonlTransport:
         if self._fd < 0:
             return
         if farewell is not None:
-            with contextlib.suppress(TransportError):  # whoever read has gone
+            with contextlib.suppress(TransportError, BrokenPipeError):  # whoever read has gone
                 self.send(farewell, _forget)
         if self._owns_fd:
             os.close(self._fd)
@@ -90,6 +91,8 @@ class JsonlTransport:
             while rest:
                 rest = rest[os.write(self._fd, rest) :]
         except OSError as exc:
+            if isinstance(exc, BrokenPipeError) and not self._owns_fd:
+                raise
             self._torn = self._torn or 0 < len(rest) < len(line)
             self._cause = f"a line cannot be written: {exc.strerror}"
             raise TransportError(self._cause) from exc
