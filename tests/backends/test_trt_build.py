@@ -112,6 +112,12 @@ def test_graph_is_converted_to_float16_where_the_graph_alone_decides(trt: Any, n
     assert trt.seen["half"] == (trt.api.strongly_typed_only() and precision == "fp16")
 
 
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_graph_is_converted_to_float16_where_that_is_asked_for(trt: Any, net: Path, precision: str) -> None:
+    trt.build.build(request_for(net, precision=precision, explicit_half=True), lambda event: None)
+    assert trt.seen["half"] == (precision == "fp16")
+
+
 def test_float16_graph_is_built_as_it_is(trt: Any, tmp_path: Path) -> None:
     trt.build.build(request_for(half(tmp_path / "half.onnx"), precision="fp16"), lambda event: None)
     assert trt.seen["half"]
