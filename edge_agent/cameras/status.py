@@ -13,6 +13,7 @@ from edge_agent.errors import ConfigError
 
 State = Literal["starting", "online", "stalled", "offline", "disabled", "ended"]
 
+NO_FRAME_YET = "no frame yet"
 FPS_FRAMES = 60  # the measured rate is that of the last so many frames
 
 
@@ -55,7 +56,7 @@ class CameraVitals:
         self._lock = threading.Lock()
         self._session: object = None
         self._state: State = "starting" if config.enabled else "disabled"
-        self._reason: str | None = None if config.enabled else "enabled: false"
+        self._reason: str | None = NO_FRAME_YET if config.enabled else "enabled: false"
         self._alive_mono = clock.monotonic()
         self._last_frame_at: float | None = None
         self._delivered: deque[float] = deque(maxlen=FPS_FRAMES)

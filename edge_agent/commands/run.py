@@ -29,15 +29,16 @@ def add_parser(verbs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs until stopped; 0 after a wished stop."""
-    from edge_agent import config as configuration
-    from edge_agent.agent import run_agent
-    from edge_agent.journal import log_uncaught, secrets_of, start_logging
-    from edge_agent.models.spec import find_models_dir
     from edge_agent.service import stop_on_signals
-    from edge_agent.settings.problems import said
 
     stop = threading.Event()
-    with stop_on_signals(stop):
+    with stop_on_signals(stop):  # before the imports, which take a second on a small board
+        from edge_agent import config as configuration
+        from edge_agent.agent import run_agent
+        from edge_agent.journal import log_uncaught, secrets_of, start_logging
+        from edge_agent.models.spec import find_models_dir
+        from edge_agent.settings.problems import said
+
         config = configuration.load(args.config)
         start_logging(config.log, secrets_of(config))
         log_uncaught()

@@ -77,6 +77,11 @@ def making(*cameras: Camera) -> Callable[[str, CameraConfig], Camera]:
     return lambda name, settings: next(rest)
 
 
+def test_camera_that_has_given_nothing_yet_says_so() -> None:
+    capture = CaptureThread("a", config(), lambda frame: True, make=making(FakeCamera(script())))
+    assert (capture.status().state, capture.status().reason) == ("starting", "no frame yet")
+
+
 def test_frames_flow_numbered_and_timed() -> None:
     sink = Sink()
     before_s, before_mono = time.time(), time.monotonic()
