@@ -30,8 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Parses, calls the verb's function and returns the exit code: 0 done, 1 done in part, 2 usage, 70 and 78 as
     edge_agent.errors says."""
     open_missing_streams()
-    args = parser().parse_args(argv)
     try:
+        args = parser().parse_args(argv)  # imports the verbs: Ctrl-C may come meanwhile
         return int(args.func(args))
     except EdgeAgentError as exc:
         print(f"edge-agent: {exc}", file=sys.stderr)

@@ -46,3 +46,15 @@ def test_no_file_gets_the_number_of_a_missing_stream(tmp_path: Path) -> None:
     command = ["sh", "-c", script, "sh", sys.executable, "-c", code, str(tmp_path / "file")]
     assert subprocess.run(command, cwd=ROOT, timeout=60, check=False).returncode == 0
     assert (tmp_path / "file").read_text() == "3"
+
+
+def test_ctrl_c_while_the_verbs_are_imported_ends_quietly() -> None:
+    code = (
+        "import sys\n"
+        "from edge_agent import __main__ as front, registry\n"
+        "def interrupted(*args): raise KeyboardInterrupt\n"
+        "registry.load = interrupted\n"
+        "sys.exit(front.main(['config', 'schema']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (130, b"")
