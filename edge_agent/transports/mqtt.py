@@ -46,6 +46,7 @@ INBOUND_LIMIT = 100  # messages from outside that wait to be looked at
 STABLE_S = 30.0  # a connection that lasted so long starts the delays afresh
 CONFLICT_TAKEOVERS = 3  # so many take-overs within CONFLICT_WITHIN_S mean that two devices share an id
 CONFLICT_WITHIN_S = 60.0
+KNOWN_STATUSES = 256  # payloads that are remembered
 TICK_S = 1.0  # the keep-alive is looked after at least so often
 PACKET_OVERHEAD_BYTES = 16  # fixed header, lengths, packet id and properties of our PUBLISH, at most
 
@@ -75,7 +76,7 @@ class _Session:
         self.online = False
         self.online_mono: float | None = None  # stays after the end
         self.acks: deque[tuple[int, ReasonCode]] = deque()
-        self.said_before: bytes | None = None  # the status that this process said last on earlier connections
+        self.first = False  # no connection of this process came before
         self.stranger_before = False  # someone else has said our status since then
         self.will_seen = False  # an old will has come over it now
         self.gave_up = False
@@ -107,7 +108,8 @@ class _Takeovers:
     """Counts connections that another device with our name took over, until there are too many to be chance.
 
     MQTT 5 has a reason code for it, which not every broker sends (Mosquitto 2.0.11 just closes, as a bad network
-    does). The other sign is a retained status under our name that this process never said.
+    does). The other sign is a retained status under our name that this process never said, nor found at its start: a
+    broker that comes back with what it saved a while ago is no stranger.
     """
 
     def __init__(self) -> None:
@@ -157,7 +159,7 @@ class MqttTransport:
         self._lock = threading.Lock()  # guards _session, its in_flight and online, and _loss_unnoticed
         self._session: _Session | None = None
         self._loss_unnoticed = False
-        self._said_status: bytes | None = None
+        self._known_statuses: deque[bytes] = deque(maxlen=KNOWN_STATUSES)  # retained ones that tell of no stranger
         self._closing = threading.Event()
         self._on_ready: Callable[[], None] = _do_nothing
         self._thread: threading.Thread | None = None
@@ -315,7 +317,7 @@ class MqttTransport:
     def _go_online(self, session: _Session, properties: Properties | None) -> None:
         session.window = min(session.window, getattr(properties, "ReceiveMaximum", session.window))
         session.max_packet_bytes = getattr(properties, "MaximumPacketSize", None)
-        session.said_before = self._said_status
+        session.first = not self._known_statuses
         self._subscribe(session.client)  # before the birth: the retained status comes as it was before us
         self._say_birth(session)
         with self._lock:
@@ -451,8 +453,10 @@ class MqttTransport:
             return
         if not retained:
             session.will_seen = session.will_seen or _same_state(payload, self._will.payload)
-        elif session.said_before is not None:
-            session.stranger_before = payload not in (session.said_before, self._will.payload)
+        elif session.first:
+            self._known_statuses.append(payload)  # of the process before this one
+        else:
+            session.stranger_before = payload not in self._known_statuses and payload != self._will.payload
 
     def _on_subscribe(self, _c: paho.Client, _u: Any, _mid: int, reasons: list[ReasonCode], _p: Any) -> None:
         # the third is our own status: a broker may well keep a device from hearing that
@@ -469,7 +473,7 @@ class MqttTransport:
             raise TransportError(f"not taken now: {paho.error_string(info.rc)}")
         session.in_flight[info.mid] = settle
         if message.topic == self._will.topic:
-            self._said_status = message.payload
+            self._known_statuses.append(message.payload)
 
     def _refusal(self, message: Message, session: _Session | None) -> str | None:
         """Why the message can never be sent, or None."""

@@ -592,6 +592,32 @@ def test_restarting_broker_is_no_id_conflict(broker: Broker, make: Make, protoco
     wait_connected(transport)
 
 
+@BOTH_PROTOCOLS
+def test_broker_that_comes_back_with_an_old_status_is_no_id_conflict(broker: Broker, make: Make, protocol: str) -> None:
+    """As one does that keeps what is retained on disk and writes it down now and then."""
+    predecessor = messages.status("online", reason=None, at=0.5, started_at=0.1).payload
+    count = iter(range(1000))
+    with Observer(broker.port, STATUS) as observer, Proxy(broker.port) as proxy:
+        observer.publish(STATUS, predecessor, retain=True)
+
+        def birth() -> list[Message]:
+            return [messages.status("online", reason=None, at=2.0 + next(count), started_at=1.0)]
+
+        transport = make(config(proxy.port, protocol=protocol), birth=birth)
+        wait_connected(transport)
+        first = messages.status("online", reason=None, at=2.0, started_at=1.0).payload
+        observer.wait_for(STATUS, first)
+        for n, old in enumerate((predecessor, first) * 3, start=1):
+            proxy.shut()
+            wait_until(lambda: not transport.connected, "the cut")
+            observer.wait_for(STATUS, WILL.payload, times=n)
+            observer.publish(STATUS, old, retain=True)
+            proxy.reopen()
+            wait_connected(transport)
+        assert "id_conflict" not in str(transport.cause)
+        wait_connected(transport)
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_dead_network_thread_is_replaced(broker: Broker, make: Make, caplog: pytest.LogCaptureFixture) -> None:
     calls: list[int] = []
