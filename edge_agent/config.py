@@ -509,6 +509,8 @@ def cautions(config: Config, file: Path | None = None) -> list[Problem]:
 
 
 def _file_cautions(path: Path) -> Iterator[str]:
+    if not path.is_file():
+        return  # a pipe, which was read to its end: opening it again would wait for ever
     values = parse_document(_read(path), str(path), MAX_FILE_BYTES).values
     if not values:
         yield "is empty: every setting has its default"

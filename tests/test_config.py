@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,19 @@ def test_empty_file_means_defaults_said_aloud(folder: Path, text: bytes) -> None
     assert load_text(text) == Config()
     said = [caution.text for caution in cautions(Config(), Path("config.yaml"))]
     assert said[0] == "is empty: every setting has its default"
+
+
+def test_settings_from_a_pipe_are_read_once(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"mqtt: {port: 1884}\n")
+    os.close(writing)
+    pipe = Path(f"/dev/fd/{reading}")
+    config = load(pipe, {})
+    assert config.mqtt.port == 1884
+    assert [caution.text for caution in cautions(config, pipe)] == ["none is configured; nothing will be read"]
+    os.close(reading)
+    os.mkfifo(tmp_path / "pipe")  # nobody writes: opening it would block
+    assert len(cautions(config, tmp_path / "pipe")) == 1
 
 
 def test_heading_with_nothing_below_means_defaults(folder: Path) -> None:
