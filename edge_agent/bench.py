@@ -175,8 +175,10 @@ def bench_engine(
     }
 
 
-def layers(engine: Engine, feed: Feed, runs: int = LAYER_RUNS) -> list[dict[str, Any]]:
-    """Each layer's mean time and share, in the order in which they run. ConfigError where the engine cannot tell."""
+def layers(engine: Engine, feed: Feed, seconds: float, run_ms: float) -> list[dict[str, Any]]:
+    """Each layer's mean time and share, in the order in which they run; over LAYER_RUNS runs of about `run_ms`, fewer
+    where they would take longer than `seconds`. ConfigError where the engine cannot tell."""
+    runs = max(1, min(LAYER_RUNS, int(1e3 * seconds / max(run_ms, 1e-3))))
     if not isinstance(engine, Profiled):
         raise ConfigError(f"engine {engine.fingerprint} cannot tell what its layers take; leave out --layers")
     return [

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edge_agent.backends.base import Array, Feed, Profile, TensorSpec
+from edge_agent.backends.base import Array, Feed, LayerTime, Profile, TensorSpec
 from edge_agent.backends.ort import OrtBackend
 from edge_agent.backends.profiles import shapes_path
 from edge_agent.backends.trt_settings import TrtSettings
@@ -167,16 +167,25 @@ def test_layers_of_either_backend_share_out_the_whole(tensorrt: Any) -> None:
     with_cpu = OrtBackend(1).load(tensorrt.path)
     for engine in (tensorrt.load(tensorrt.path, (PROFILE,)), with_cpu):
         feed = made_feed(engine.inputs, {"image": (2, 16, 16, 3)})
-        rows = layers(engine, feed, 3)
+        rows = layers(engine, feed, 0.1, 20.0)
         assert len(rows) > 1
         assert sum(row["share"] for row in rows) == pytest.approx(1.0, abs=1e-3)
         assert all(row["name"] and row["ms"] >= 0 for row in rows)
     with_cpu.close()
 
 
+@pytest.mark.parametrize(("seconds", "run_ms", "runs"), [(10.0, 1.0, 20), (2.0, 500.0, 4), (0.0, 500.0, 1)])
+def test_layers_take_no_longer_than_the_measurement(seconds: float, run_ms: float, runs: int) -> None:
+    class Engine(FakeEngine):
+        def layers(self, feed: Feed, runs: int) -> list[LayerTime]:
+            return [LayerTime("only", "", float(runs), 1.0, "")]
+
+    assert layers(Engine(lambda feed: {}, (IMAGE,)), FEED, seconds, run_ms)[0]["ms"] == runs
+
+
 def test_engine_that_knows_no_layers_is_refused() -> None:
     with pytest.raises(ConfigError, match="leave out --layers"):
-        layers(FakeEngine(lambda feed: {}, (IMAGE,)), FEED)
+        layers(FakeEngine(lambda feed: {}, (IMAGE,)), FEED, 1.0, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -225,12 +225,13 @@ def of_engines(
     feed = made_feed(engines[0].inputs, {**shapes, **dict(shape(text) for text in args.shape)})
     energy = find_energy(gpu_bus_id=gpu_bus_id(backend))
     figures = {"backend": backend.name, **bench_engine(engines, feed, duration, energy)}
-    return {**figures, "layers": layers(engines[0], feed)} if args.layers else figures
+    run_ms = float(figures["latency"]["mean_ms"])
+    return {**figures, "layers": layers(engines[0], feed, args.seconds, run_ms)} if args.layers else figures
 
 
 def shape(text: str) -> tuple[str, Shape]:
     """`image=1x48x320x3` as (name, sizes)."""
-    match = re.fullmatch(r"(\w+)=(\d+(?:x\d+)*)", text)
+    match = re.fullmatch(r"([^=]+)=(\d+(?:x\d+)*)", text)
     if match is None:
         raise ConfigError(f"--shape is {text!r}; expected INPUT=AxBxC, such as image=1x736x1312x3")
     return match[1], tuple(int(size) for size in match[2].split("x"))

@@ -1,16 +1,21 @@
-"""The verb `bench`, with real models for a moment."""
+"""The verb `bench`, with real models for a moment; TensorRT's part over the fakes of TensorRT and CUDA."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 import pytest
 
 from edge_agent.__main__ import main
+from edge_agent.backends.trt_settings import TrtSettings
+from edge_agent.commands.bench_table import table
+from tests.backends import fake_trt
+from tests.backends.fake_cuda import fake_gpu
 
 LIGHT = "pipeline: {detector: ppocrv4-mobile-det, recogniser: ppocrv4-mobile-rec, encoder: null}\n"
 
@@ -20,6 +25,19 @@ def config(tmp_path: Path) -> str:
     path = tmp_path / "config.yaml"
     path.write_text(LIGHT, encoding="utf-8")
     return str(path)
+
+
+@pytest.fixture
+def tensorrt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """A fake TensorRT, which the verb finds wherever it asks for a backend; builds are real child processes."""
+    fake = fake_trt.install(monkeypatch, "10.3.0")
+    settings = TrtSettings(tmp_path / "plans", builder=fake_trt.fake_child("well"))
+
+    def load_backend(*_: Any) -> Any:
+        return fake.backend.TrtBackend(settings, gpu=fake_gpu(fake.cuda))
+
+    monkeypatch.setattr("edge_agent.pipeline.load_backend", load_backend)
+    return fake
 
 
 def test_pipeline_is_measured_on_rendered_labels(config: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,3 +119,47 @@ def test_number_that_makes_no_sense_is_a_usage_error(options: list[str], capsys:
         main(["bench", "ppocrv4-mobile-rec", *options])
     assert ended.value.code == 2
     assert options[0] in capsys.readouterr().err
+
+
+def test_tensorrt_engine_is_built_loaded_again_and_measured_on_its_streams(
+    tensorrt: Any, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--streams", "2", "--layers", "--seconds", "0.1", "--warm-up-s", "0", "--json"]
+    assert main(["bench", "ppocrv4-mobile-rec", "--config", config, *options]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert (figures["backend"], figures["streams"], figures["shapes"]) == ("tensorrt", 2, {"image": [8, 48, 320, 3]})
+    assert figures["build_s"] > 0
+    assert [layer["name"] for layer in figures["layers"]] == ["sum", "add"]
+    first_context = {id(context.engine): context for context in tensorrt.seen["contexts"]}
+    assert len(first_context) == 3, "the engine that was just built is loaded once more, so that loading is timed alone"
+    assert tensorrt.cuda.stack == []
+
+
+def test_table_of_a_tensorrt_engine_has_gpu_times_and_pools(
+    tensorrt: Any, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--batch", "2", "--seconds", "0", "--warm-up-s", "0"]
+    assert main(["bench", "ppocrv4-mobile-rec", "--config", config, *options]) == 0
+    out = capsys.readouterr().out
+    for row in ("gpu h2d", "gpu compute", "gpu d2h", "gpu used_mb", "gpu scratch_mb", "plan_mb", "pool device"):
+        assert re.search(rf"^{row} ", out, re.MULTILINE), row
+    assert re.search(r"^gpu compute +2\.000 +2\.000 +2\.000 +2\.000 +50$", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"), [(["--threads", "2"], "use --streams"), (["--batch", "17"], "fits no profile")]
+)
+def test_option_that_tensorrt_has_no_use_for_is_refused(
+    tensorrt: Any, config: str, options: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "ppocrv4-mobile-rec", "--config", config, "--warm-up-s", "0", *options]) == 78
+    assert says in capsys.readouterr().err
+    assert tensorrt.cuda.stack == []
+
+
+def test_table_shows_watts_where_there_are_counters() -> None:
+    latency = {"mean_ms": 1.0, "p50_ms": 1.0, "p95_ms": 1.0, "p99_ms": 1.0, "count": 3}
+    power = {"package-0": {"power_w": 7.5, "j_per_frame": 2.5}, "absent": ["NVML is not asked"]}
+    shown = table({"fps": 3.0, "latency": {"total": latency}, "power": power})
+    assert "power package-0    power_w 7.5, j_per_frame 2.5" in shown
+    assert "power absent       NVML is not asked" in shown
