@@ -12,8 +12,9 @@ import psutil
 import pytest
 from onnx import TensorProto, helper
 
-from edge_agent.backends.ort import OrtBackend, cpu_quota, session_options, usable_cores
-from edge_agent.errors import EngineError, ModelError
+from edge_agent.backends.base import LayerTime
+from edge_agent.backends.ort import OrtBackend, cpu_quota, node_times, session_options, usable_cores
+from edge_agent.errors import EngineError, FrameError, ModelError
 from tests.backends.small_models import fragile, layered, mean_colour, save
 
 
@@ -78,6 +79,36 @@ def test_resident_memory_stays_flat_whatever_shapes_come(tmp_path: Path) -> None
     grown_mb = (process.memory_info().rss - before) / 2**20
     assert grown_mb < 10, f"grew by {grown_mb:.0f} MB"  # 45 with onnxruntime's own settings
     engine.close()
+
+
+def test_nodes_are_timed_by_run_with_the_first_run_left_out(tmp_path: Path) -> None:
+    engine = OrtBackend(1).load(mean_colour(tmp_path / "m.onnx"))
+    layers = engine.layers({"image": np.zeros((2, 4, 6, 3), np.uint8)}, 3)
+    cast = next(layer for layer in layers if layer.kind == "Cast")
+    assert cast.tensors == "uint8 2x4x6x3 -> float 2x4x6x3"
+    assert sum(layer.share for layer in layers) == pytest.approx(1.0)
+    assert list(tmp_path.iterdir()) == [tmp_path / "m.onnx"], "the profile leaves no file"
+
+
+def test_mean_is_over_the_runs_after_the_first() -> None:
+    def run(ts: int, dur: int) -> list[dict[str, object]]:
+        kernel = {"cat": "Node", "name": "conv_kernel_time", "ts": ts + 1, "dur": dur, "args": {"op_name": "Conv"}}
+        before = {"cat": "Node", "name": "conv_fence_before", "ts": ts, "dur": 1}
+        return [before, kernel, {"cat": "Session", "name": "model_run", "ts": ts, "dur": dur + 2}]
+
+    events = [{"cat": "Session", "name": "session_initialization", "ts": 0, "dur": 5}]
+    for ts, dur in ((10, 9000), (10_000, 2000), (20_000, 4000)):
+        events += run(ts, dur)
+    assert node_times(events, 2) == [LayerTime("conv", "Conv", 3.0, 1.0, " -> ")]
+
+
+def test_closed_engine_and_wrong_feed_are_not_measured(tmp_path: Path) -> None:
+    engine = OrtBackend(1).load(mean_colour(tmp_path / "m.onnx"))
+    with pytest.raises(FrameError, match="expected"):
+        engine.layers({"image": np.zeros((2, 4, 6, 3), np.float32)}, 1)
+    engine.close()
+    with pytest.raises(EngineError, match="closed"):
+        engine.layers({"image": np.zeros((2, 4, 6, 3), np.uint8)}, 1)
 
 
 def sys_tree(root: Path, siblings: dict[int, str], files: dict[str, str]) -> Path:

@@ -87,6 +87,7 @@ def test_profiles_and_options_reach_the_builder(trt: Any, net: Path) -> None:
     shapes = [[shape.shape for shape in profile.shapes["image"]] for profile in config.profiles]
     assert shapes == [[p.min["image"], p.opt["image"], p.max["image"]] for p in (PROFILE, WIDE)]
     assert config.builder_optimization_level == 1
+    assert config.profiling_verbosity.name == "DETAILED", "bench --layers shows what the plan tells"
     assert trt.seen["workspace"] == 256 << 20
     assert trt.seen["tactic_sources"] == 0b10000
     assert all(event["event"] == "progress" for event in said)
