@@ -22,7 +22,7 @@ from edge_agent.board import Board
 from edge_agent.cameras.capture import CaptureThread
 from edge_agent.cameras.status import CameraStatus
 from edge_agent.config import CameraConfig, Config
-from edge_agent.errors import EdgeAgentError, EngineError, FrameError
+from edge_agent.errors import EdgeAgentError, EngineError, FrameError, in_one_line
 from edge_agent.mailbox import Mailbox
 from edge_agent.messages import CameraState, PipelineState
 from edge_agent.no_text import NoTextLimit
@@ -102,7 +102,7 @@ class Agent:
             for status in statuses:
                 self.board.say_camera(status.camera, shown_state(status), status.reason, status.last_frame_at)
             if not self.publisher.alive:
-                gone = EdgeAgentError("the publisher has ended (its traceback stands above): this process starts afresh")
+                gone = EdgeAgentError("the publisher has ended (see the traceback above): this process starts afresh")
                 raise self.publisher.fault or gone
             notifier.heartbeat()
             if until_end and frame is None and all(status.state in ("ended", "disabled") for status in statuses):
@@ -226,7 +226,12 @@ def publishing(config: Config, outbox: Outbox, board: Board) -> Iterator[Publish
     transport: Transport = make.from_config(config, config.device(), board.will(), board.birth)
     publisher = Publisher(outbox, transport, config.outbox.historical_after_s)
     publisher.start()
+    farewell = board.farewell
     try:
         yield publisher
+    except EdgeAgentError as exc:
+        board.say_fault(in_one_line(exc))
+        farewell = partial(board.farewell, "fault")
+        raise
     finally:
-        publisher.stop(board.farewell(), STOP_PUBLISHER_S)
+        publisher.stop(farewell(), STOP_PUBLISHER_S)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from edge_agent import messages
 from edge_agent.messages import CameraState, PipelineState
@@ -48,9 +49,9 @@ class Board:
         """What the broker is to say when the connection dies."""
         return messages.status("offline", reason="lost", at=None, started_at=self._started_at)
 
-    def farewell(self) -> Message:
-        """The last word of a tidy stop."""
-        return messages.status("stopped", reason="shutdown", at=self._clock(), started_at=self._started_at)
+    def farewell(self, reason: Literal["shutdown", "fault"] = "shutdown") -> Message:
+        """The last word of a process that ends tidily: because it was told to, or because it cannot go on."""
+        return messages.status("stopped", reason=reason, at=self._clock(), started_at=self._started_at)
 
     def birth(self) -> list[Message]:
         """Every state as it is now, the device's own first: said anew after each connect."""
@@ -72,6 +73,13 @@ class Board:
                 return
             self._health = (pipeline, reason)
         self._say(messages.health(pipeline, reason=reason, backend=backend, precision=precision, at=self._clock()))
+
+    def say_fault(self, reason: str) -> None:
+        """Nothing is read any more; the first fault said is the one that stays."""
+        with self._lock:
+            if self._health is not None and self._health[0] == "fault":
+                return
+        self.say_health("fault", reason=reason)
 
     def say_camera(self, camera: str, state: CameraState, reason: str | None, last_frame_at: float | None) -> None:
         """How a camera is; a changed state is said at once, a changed reason at most every REASON_EVERY_S."""

@@ -130,6 +130,24 @@ def test_killed_agent_is_shown_offline_by_its_will(broker: Broker, tmp_path: Pat
         assert last(observer, "status")["reason"] == "lost"
 
 
+def test_agent_that_cannot_start_says_why_before_it_goes(broker: Broker, tmp_path: Path) -> None:
+    config = config_file(tmp_path, broker.port, {})
+    settings = json.loads(config.read_text("utf-8"))
+    settings["pipeline"]["detector"] = "no-such-model"
+    config.write_text(json.dumps(settings), encoding="utf-8")
+    with Observer(broker.port, "edge/#") as observer:
+        # the broker is here and near: the connection comes in the time that a stop leaves, or with the next start
+        for _ in range(5):
+            with agent_process(config) as process:
+                assert process.wait(60) == 78
+            if last(observer, "status"):
+                break
+        wait_until(lambda: last(observer, "status").get("state") == "stopped", "the farewell")
+        assert last(observer, "status")["reason"] == "fault"
+        assert last(observer, "health")["pipeline"] == "fault"
+        assert "there is no model 'no-such-model'" in last(observer, "health")["reason"]
+
+
 def test_run_until_end_stops_by_itself(broker: Broker, tmp_path: Path) -> None:
     source = label_folder(tmp_path / "left", 2)
     left = {"kind": "folder", "source": str(source), "pace": "every_frame"}

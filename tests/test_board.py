@@ -75,3 +75,12 @@ def test_will_and_farewell_tell_a_loss_from_a_stop(board: Board) -> None:
     assert (will["state"], will["reason"]) == ("offline", "lost")
     assert (farewell["state"], farewell["reason"]) == ("stopped", "shutdown")
     assert will["started_at"] == farewell["started_at"]
+    assert json.loads(board.farewell("fault").payload)["reason"] == "fault"
+
+
+def test_first_fault_is_the_one_that_stays(board: Board, outbox: MemoryOutbox) -> None:
+    board.say_health("running", backend="onnxruntime")
+    board.say_health("fault", reason="an engine died", backend="onnxruntime")
+    board.say_fault("the process ends")
+    (told,) = (payload for topic, payload in said(outbox) if topic == "health")
+    assert (told["reason"], told["backend"]) == ("an engine died", "onnxruntime")
