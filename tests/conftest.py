@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,11 @@ pytest_plugins = ["tests.broker"]
 ROOT = Path(__file__).resolve().parent.parent
 # label frames with ground truth, where they lie beside the checkout
 SHARED_DATA = ROOT.parent / "shared" / "data"
+
+
+def pytest_configure() -> None:
+    # ignored where the suite runs in the background, and then in every child as well: Ctrl-C could not be tested
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _gpu_missing() -> str | None:
