@@ -1,7 +1,8 @@
 """Half: a float32 ONNX as float16, for TensorRT 11, where the graph alone says in which precision it is computed.
 
 The conversion is onnxruntime's own (MIT). What is sensitive stays float32: layer norms and softmaxes, which may
-overflow or lose their small terms in float16, and TopK, which picks the winning class.
+overflow or lose their small terms in float16, batch norms, whose variances may be too small for it, and TopK, which
+picks the winning class.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from edge_agent.errors import ModelError
 
-FLOAT32_OPERATORS = ("LayerNormalization", "Softmax", "TopK", "Range", "CumSum", "Min", "Max")
+FLOAT32_OPERATORS = ("LayerNormalization", "BatchNormalization", "Softmax", "TopK", "Range", "CumSum", "Min", "Max")
 
 
 def half_precision(onnx_path: Path) -> bytes:

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper, numpy_helper
 
 from edge_agent.backends.half import half_precision
 from edge_agent.errors import ModelError
@@ -39,6 +39,20 @@ def test_weights_are_float16_and_softmax_is_not(tmp_path: Path) -> None:
     softmaxes = [node for node in model.graph.node if node.op_type == "Softmax"]
     assert softmaxes
     assert {types[node.input[0]] for node in softmaxes} == {TensorProto.FLOAT}
+
+
+def test_batch_norm_of_tiny_variances_keeps_its_values(tmp_path: Path) -> None:
+    image = helper.make_tensor_value_info("image", TensorProto.FLOAT, ["N", 3, 4, 4])
+    out = helper.make_tensor_value_info("out", TensorProto.FLOAT, ["N", 3, 4, 4])
+    inputs = ("scale", "bias", "mean", "variance")
+    values = {"scale": [1e-3] * 3, "bias": [0.0] * 3, "mean": [0.0] * 3, "variance": [1e-9, 3e-8, 1e-7]}
+    weights = [numpy_helper.from_array(np.array(values[name], np.float32), name) for name in inputs]
+    node = helper.make_node("BatchNormalization", ["image", *inputs], ["out"], epsilon=1e-9)
+    graph = helper.make_graph([node], "norm", [image], [out], weights)
+    path = tmp_path / "norm.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    feed = np.random.default_rng(0).standard_normal((1, 3, 4, 4)).astype(np.float32)
+    assert np.allclose(run(path.read_bytes(), feed), run(half_precision(path), feed), rtol=0.01, atol=1e-3)
 
 
 def test_float16_model_is_left_as_it_is(tmp_path: Path) -> None:
