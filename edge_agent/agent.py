@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from edge_agent.board import Board
 from edge_agent.cameras.capture import CaptureThread
 from edge_agent.cameras.status import CameraStatus
 from edge_agent.config import CameraConfig, Config
-from edge_agent.errors import EdgeAgentError, EngineError, FrameError, in_one_line
+from edge_agent.errors import ConfigError, EdgeAgentError, EngineError, FrameError, in_one_line
 from edge_agent.mailbox import Mailbox
 from edge_agent.messages import CameraState, PipelineState
 from edge_agent.no_text import NoTextLimit
@@ -54,7 +54,7 @@ def run_agent(config: Config, models_dir: Path, stop: threading.Event, *, until_
     the broker first.
     """
     notifier = Notifier(os.environ, time.monotonic)
-    with ExitStack() as opened:
+    with suppress(StoppedEarly), ExitStack() as opened:
         vitals = Vitals()
         mailbox = Mailbox(on_drop=partial(vitals.count, event="dropped"))
         cameras = [capture(name, camera, mailbox, vitals) for name, camera in config.cameras.items()]
@@ -63,8 +63,9 @@ def run_agent(config: Config, models_dir: Path, stop: threading.Event, *, until_
         board = Board(outbox)
         publisher = opened.enter_context(publishing(config, outbox, board))
         board.say_health("starting", reason="loading models")
-        report = BuildReport(board, notifier)
-        pipeline = opened.enter_context(load_pipeline(config, models_dir, report))
+        report = BuildReport(board, notifier, stop)
+        meanwhile = config.backend.tensorrt.serve_while_building
+        pipeline = opened.enter_context(load_pipeline(config, models_dir, report, serve_while_building=meanwhile))
         pipeline.warm_up()
         no_text = NoTextLimit(config.pipeline.no_text_interval_s)
         agent = Agent(pipeline, mailbox, cameras, outbox, board, vitals, no_text, publisher)
@@ -89,11 +90,12 @@ class Agent:
     no_text: NoTextLimit
     publisher: Publisher
     upcoming: Frame | None = None  # taken early, so that its text is being looked for already
+    told: tuple[PipelineState, float] = ("starting", float("-inf"))  # the state said last, and when, monotonic s
 
     def main_loop(self, stop: threading.Event, notifier: Notifier, *, until_end: bool = False) -> None:
         """Takes the next frame, reads it, puts the reading out; looks after the states in between."""
-        self.say_health("running")
         while not stop.is_set():
+            self.attend(notifier)
             frame = self.upcoming or self.mailbox.take(TURN_S)
             self.upcoming = None
             if frame is not None:
@@ -124,10 +126,26 @@ class Agent:
         if self.no_text.admits(reading):
             self.outbox.put(messages.result(reading))
 
+    def attend(self, notifier: Notifier) -> None:
+        """Puts new engines to use and says how the reading goes: a change at once, how far a build is now and then."""
+        try:
+            condition = self.pipeline.attend()
+        except (ConfigError, EngineError) as exc:
+            self.say_health("fault", reason=str(exc))
+            raise
+        state, said_mono = self.told
+        now_mono = time.monotonic()
+        if condition.state == "building" == state and now_mono - said_mono < BUILD_REPORT_S:
+            return
+        if condition.state == "building" or condition.state != state:
+            self.told = (condition.state, now_mono)
+            notifier.status(f"reading {len(self.cameras)} cameras; {condition.reason or condition.state}")
+        self.say_health(condition.state, condition.reason)
+
     def say_health(self, state: PipelineState, reason: str | None = None) -> None:
         """How the reading goes, with what it runs on."""
         precision = precision_of(self.pipeline.fingerprints.values())
-        self.board.say_health(state, reason=reason, backend=self.pipeline.backend.name, precision=precision)
+        self.board.say_health(state, reason=reason, backend=self.pipeline.backend_in_use, precision=precision)
 
     def look_ahead(self) -> Frame | None:
         """The next frame, if one waits."""
@@ -137,7 +155,9 @@ class Agent:
     def sections(self) -> dict[str, Callable[[], Any]]:
         """The members of a telemetry message that come from here; called from the telemetry thread."""
         return {
-            "backend": lambda: self.pipeline.backend.name,
+            "backend": lambda: self.pipeline.backend_in_use,
+            "precision": lambda: precision_of(self.pipeline.fingerprints.values()),
+            "engines": lambda: dict(self.pipeline.fingerprints),
             "backend_counters": lambda: dict(self.pipeline.backend.counters()),
             "fps": self.vitals.fps,
             "frames": self.vitals.frames,
@@ -148,16 +168,23 @@ class Agent:
         }
 
 
-class BuildReport:
-    """Says how far a build of plans is: as health, and to the service manager, which waits the longer for it."""
+class StoppedEarly(Exception):
+    """The wish to stop came while start-up waited for a build; raised through the build, which ends with it."""
 
-    def __init__(self, board: Board, notifier: Notifier) -> None:
+
+class BuildReport:
+    """Says how far a build is that start-up waits for: as health, and to the service manager, that it waits too."""
+
+    def __init__(self, board: Board, notifier: Notifier, stop: threading.Event) -> None:
+        self._stop = stop
         self._board = board
         self._notifier = notifier
         self._said_mono = float("-inf")
 
     def __call__(self, progress: object) -> None:
-        """Takes anything that says how far it is as text; passes on one in BUILD_REPORT_S."""
+        """Takes anything that says how far it is as text; passes on one in BUILD_REPORT_S. StoppedEarly once `stop`."""
+        if self._stop.is_set():
+            raise StoppedEarly
         now_mono = time.monotonic()
         if now_mono - self._said_mono < BUILD_REPORT_S:
             return

@@ -43,7 +43,7 @@ class Board:
         self._lock = threading.Lock()
         self._states: dict[str, Message] = {}
         self._cameras: dict[str, _CameraSaid] = {}
-        self._health: tuple[PipelineState, str | None] | None = None
+        self._health: tuple[PipelineState, str | None, str | None, str | None] | None = None
 
     def will(self) -> Message:
         """What the broker is to say when the connection dies."""
@@ -69,9 +69,9 @@ class Board:
     ) -> None:
         """How the reading goes; said where it differs from before."""
         with self._lock:
-            if self._health == (pipeline, reason):
+            if self._health == (pipeline, reason, backend, precision):
                 return
-            self._health = (pipeline, reason)
+            self._health = (pipeline, reason, backend, precision)
         self._say(messages.health(pipeline, reason=reason, backend=backend, precision=precision, at=self._clock()))
 
     def say_fault(self, reason: str) -> None:

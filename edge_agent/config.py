@@ -220,6 +220,8 @@ class TensorRtConfig(Section):
     """Put layers on this DLA core where they fit; null: the GPU alone."""
     tactic_sources: tuple[str, ...] | None = None
     """Where kernels may come from, names of TensorRT's TacticSource; null: TensorRT's own choice."""
+    serve_while_building: bool = True
+    """Whether frames are read while plans are built: with the last plan that fits, else on the CPU."""
 
 
 class BackendConfig(Section):

@@ -15,7 +15,7 @@ from types import TracebackType
 
 import cv2
 
-from edge_agent.backends.base import Backend, Engine, Profile
+from edge_agent.backends.base import Backend, Condition, Engine, Profile
 from edge_agent.backends.build_job import Report
 from edge_agent.backends.choose import choose_backend, look, open_backend
 from edge_agent.backends.plan import BuildOptions, find_plans_dir
@@ -61,7 +61,7 @@ class Pipeline:
         self.extractor = extractor
         self.engines = engines
         self.backend = backend
-        self.fingerprints = {stage: engine.fingerprint for stage, engine in engines.items()}
+        self.fingerprints = self._fingerprints()
 
     def read(self, frame: Frame, upcoming: Callable[[], Frame | None] = lambda: None) -> Reading:
         """The reading of one frame; no lines and reason `no_text` where there is no text.
@@ -74,6 +74,7 @@ class Pipeline:
         with timed(timings_ms, "total"):
             with timed(timings_ms, "detect"):
                 probability = self.detector.probability(frame.image)
+                self.fingerprints = self._fingerprints()  # now: of the engines that read this frame, not the next
                 if self.backend.overlaps:
                     self._begin(upcoming())
                 boxes = in_order(self.detector.boxes(probability, frame.image))
@@ -91,7 +92,7 @@ class Pipeline:
             fields=fields,
             timings_ms=timings_ms,
             engines=self.fingerprints,
-            backend=self.backend.name,
+            backend=self.backend_in_use,
             reason=None if lines else NO_TEXT,
         )
 
@@ -100,6 +101,24 @@ class Pipeline:
             return
         with suppress(FrameError):  # it is raised again when that frame itself is read
             self.detector.begin(following.image)
+
+    def attend(self) -> Condition:
+        """Puts engines to use that were built meanwhile, and says how the pipeline serves; for between two frames.
+
+        Raises EngineError or ConfigError where nothing is left to read with.
+        """
+        condition = self.backend.attend()
+        self.fingerprints = self._fingerprints()
+        return condition
+
+    @property
+    def backend_in_use(self) -> str:
+        """What computes: the backend's name, or several with `+` between while something else serves in its place."""
+        names = {fingerprint.partition(":")[0].partition("-")[0] for fingerprint in self.fingerprints.values()}
+        return "+".join(sorted(names)) or self.backend.name
+
+    def _fingerprints(self) -> Mapping[str, str]:
+        return {stage: engine.fingerprint for stage, engine in self.engines.items()}
 
     def warm_up(self) -> None:
         """Meets the usual shapes once, so that the first frame is as fast as the next."""
@@ -118,6 +137,8 @@ class Pipeline:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is None:
+            self.backend.give_up_builds()
         self.close()
 
 
@@ -134,14 +155,18 @@ def timed(timings_ms: dict[str, float], stage: str, clock: Callable[[], float] =
     timings_ms[stage] = (clock() - began) * 1e3
 
 
-def load_pipeline(config: Config, models_dir: Path, report: Report | None = None) -> Pipeline:
+def load_pipeline(
+    config: Config, models_dir: Path, report: Report | None = None, *, serve_while_building: bool = False
+) -> Pipeline:
     """The pipeline that `config` describes, its engines loaded; `report` is told how far a build of plans is.
 
+    It waits for builds, unless `serve_while_building`: then something else reads meanwhile, where there is something,
+    and whoever reads calls `attend` between frames.
     Raises ConfigError or ModelError naming what is wrong or missing; nothing stays open then.
     """
     cv2.setNumThreads(1)  # its pool would spin against the engines' own: 1.3x slower on 2 cores
     settings = config.pipeline
-    backend = load_backend(config.backend, models_dir, report)
+    backend = load_backend(config.backend, models_dir, report, serve_while_building=serve_while_building)
     with ExitStack() as opened:
         opened.callback(backend.close)
         loader = Loader(backend, models_dir, opened)
@@ -153,11 +178,18 @@ def load_pipeline(config: Config, models_dir: Path, report: Report | None = None
     return Pipeline(detector, recogniser, extractor, loader.engines, backend)
 
 
-def load_backend(config: BackendConfig, models_dir: Path, report: Report | None = None) -> Backend:
+def load_backend(
+    config: BackendConfig, models_dir: Path, report: Report | None = None, *, serve_while_building: bool = False
+) -> Backend:
     """The backend that `config` asks for; ConfigError where it cannot run here and nothing else is allowed."""
     choice = choose_backend(config.kind, config.allow_cpu_fallback, look())
     log.log(logging.WARNING if choice.fallback else logging.INFO, "%s", choice)
-    return open_backend(choice, config.threads, tensorrt_settings(config.tensorrt, models_dir), report)
+    settings = replace(
+        tensorrt_settings(config.tensorrt, models_dir),
+        serve_while_building=serve_while_building,
+        cpu_threads=config.threads,
+    )
+    return open_backend(choice, config.threads, settings, report)
 
 
 def tensorrt_settings(config: TensorRtConfig, models_dir: Path) -> TrtSettings:

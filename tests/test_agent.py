@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pytest
 
 from edge_agent.agent import Agent, figures, precision_of
-from edge_agent.backends.base import Array, Feed, TensorSpec
+from edge_agent.backends.base import Array, Condition, Feed, Profile, TensorSpec
 from edge_agent.backends.ort import OrtBackend
 from edge_agent.board import Board
 from edge_agent.cameras.base import Camera
@@ -42,6 +42,7 @@ from edge_agent.stages.field_extractor import FieldExtractor
 from edge_agent.stages.text_detector import DetectorSettings, TextDetector
 from edge_agent.stages.text_recogniser import RecogniserSettings, TextRecogniser
 from edge_agent.telemetry.vitals import Vitals
+from tests.backends.small_models import echo_and_total
 from tests.broker import Broker, Observer, wait_until
 from tests.fakes import FakeCamera, FakeEngine, FakeTransport
 
@@ -411,3 +412,157 @@ def test_telemetry_of_a_camera_is_plain_finite_and_without_its_source() -> None:
     assert seen["fps"] == 29.97
     assert set(seen) == set(told) == {field.name for field in fields(CameraStatus)} - {"camera"}
     assert "admin" not in json.dumps(told)
+
+
+# ---- while plans are built (field cases ENG-1, ENG-7) ---------------------------------------------------------------
+
+
+@pytest.fixture
+def mark(tmp_path: Path) -> Path:
+    """Where a slow builder writes its process id; it goes on when `<mark>.go` is there."""
+    return tmp_path / "builder"
+
+
+def under_way(mark: Path) -> bool:
+    return mark.exists() and bool(mark.read_text())
+
+
+def ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] == "Z"
+    except OSError:
+        return True
+
+
+@contextmanager
+def building_agent(config: Path, how: str, plans_dir: Path, mark: Path) -> Iterator[subprocess.Popen[str]]:
+    """The agent as a process, with a backend that builds slowly and serves meanwhile, or waits."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("EDGE_AGENT_")}
+    command = [sys.executable, "-m", "tests.building", how, str(plans_dir), str(mark), "run", "--config", str(config)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_frames_are_read_while_plans_are_built_and_readings_say_by_what(
+    broker: Broker, tmp_path: Path, mark: Path
+) -> None:
+    source = label_folder(tmp_path / "left", 1)
+    left = {"kind": "folder", "source": str(source), "pace": "every_frame", "loop": True}
+    config = config_file(tmp_path, broker.port, {"left": left})
+    lot = sample_labels(time.gmtime().tm_year + 1)[0].lot
+    readings: list[dict[str, Any]] = []
+
+    def read_by(backend: str) -> bool:
+        readings[:] = [json.loads(payload) for payload in observer.payloads("edge/press7/left/result")]
+        return sum(reading["backend"] == backend for reading in readings) >= 3
+
+    with (
+        Observer(broker.port, "edge/#") as observer,
+        building_agent(config, "serve", tmp_path / "plans", mark) as process,
+    ):
+        wait_until(lambda: read_by("onnxruntime"), "readings by the CPU", 60)
+        wait_until(lambda: under_way(mark), "the builder")
+        wait_until(lambda: "Building 1/2" in str(last(observer, "health").get("reason")), "progress as health", 20)
+        health = last(observer, "health")
+        assert (health["pipeline"], health["backend"], health["precision"]) == ("building", "onnxruntime", "fp32")
+        assert health["reason"].startswith("ppocrv4-mobile-det")
+        assert ", then ppocrv4-mobile-rec" in health["reason"]
+        assert "reading meanwhile with onnxruntime-" in health["reason"]
+        mark.with_suffix(".go").touch()
+        wait_until(lambda: read_by("tensorrt"), "readings by the plans", 60)
+        wait_until(lambda: last(observer, "health")["pipeline"] == "running", "running")
+        health = last(observer, "health")
+        assert (health["backend"], health["precision"], health["reason"]) == ("tensorrt", "fp16", None)
+        wait_until(lambda: last(observer, "telemetry").get("backend") == "tensorrt", "telemetry")
+        assert last(observer, "telemetry")["engines"]["detect"].startswith("tensorrt-10.3.0:")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+    by = {"onnxruntime": "onnxruntime-", "tensorrt": "tensorrt-"}
+    for reading in readings:
+        assert {field["name"]: field["value"] for field in reading["fields"]}["lot"] == lot
+        if reading["backend"] in by:
+            assert all(engine.startswith(by[reading["backend"]]) for engine in reading["engines"].values())
+        else:
+            assert reading["backend"] == "onnxruntime+tensorrt"
+    # every frame counts for this source, and none was lost at a swap
+    assert [reading["seq"] for reading in readings] == list(range(len(readings)))
+
+
+@pytest.mark.parametrize("how", ["serve", "wait"])
+def test_sigterm_during_a_build_ends_the_child_and_leaves_nothing_half_written(
+    broker: Broker, tmp_path: Path, mark: Path, how: str
+) -> None:
+    source = label_folder(tmp_path / "left", 1)
+    config = config_file(tmp_path, broker.port, {"left": {"kind": "folder", "source": str(source)}})
+    with Observer(broker.port, "edge/#") as observer, building_agent(config, how, tmp_path / "plans", mark) as process:
+        wait_until(lambda: under_way(mark), "the builder", 60)
+        wait_until(lambda: last(observer, "health").get("pipeline") == "building", "health")
+        pid = int(mark.read_text())
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        wait_until(lambda: last(observer, "status").get("state") == "stopped", "the farewell")
+    assert ended(pid)
+    assert [path.name for path in (tmp_path / "plans").iterdir()] == ["build.lock"], "no count of a failed try either"
+
+
+def test_failed_build_is_degraded_and_frames_go_on(tmp_path: Path) -> None:
+    from tests.building import BuildingBackend
+
+    backend = BuildingBackend(tmp_path / "plans", "no implementation")
+    pipeline = made_pipeline(no_text)
+    pipeline.backend = backend
+    onnx_path = echo_and_total(tmp_path / "net.onnx")
+    image = Profile({"image": (1, 8, 8, 3)}, {"image": (1, 8, 8, 3)}, {"image": (1, 8, 8, 3)})
+    backend.load(onnx_path, (image,))
+    outbox = MemoryOutbox(10_000_000, 3600)
+    stop = threading.Event()
+    agent = made_agent(pipeline, {"one": 0.005}, outbox)
+    agent.cameras[0].start()
+
+    def health() -> list[dict[str, Any]]:
+        waiting = outbox.claim(10_000)
+        said.extend(json.loads(e.message.payload) for e in waiting if e.message.topic == "health")
+        frames.extend(1 for e in waiting if e.message.topic == "one/result")
+        return said
+
+    said: list[dict[str, Any]] = []
+    frames: list[int] = []
+
+    def watch() -> None:
+        try:
+            wait_until(lambda: any(each["pipeline"] == "degraded" for each in health()), "degraded", 30)
+            count = len(frames)
+            wait_until(lambda: bool(health()) and len(frames) > count + 3, "frames after it", 10)
+        finally:
+            stop.set()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    agent.main_loop(stop, SILENT)
+    watcher.join()
+    agent.cameras[0].stop(5)
+    backend.close()
+    assert said[-1]["pipeline"] == "degraded"
+    assert "building net failed" in said[-1]["reason"]
+    assert "free memory" in said[-1]["reason"]
+    assert "reading on with onnxruntime-" in said[-1]["reason"]
+
+
+class Dying(OrtBackend):
+    """Has nothing left to go on with."""
+
+    def attend(self) -> Condition:
+        raise EngineError("neither plan loads")
+
+
+def test_engine_that_is_lost_at_the_swap_ends_the_loop_after_saying_so() -> None:
+    outbox = MemoryOutbox(10_000_000, 3600)
+    agent = made_agent(made_pipeline(no_text), {}, outbox)
+    agent.pipeline.backend = Dying(1)
+    with pytest.raises(EngineError):
+        agent.main_loop(threading.Event(), SILENT)
+    (health,) = [json.loads(e.message.payload) for e in outbox.claim(100) if e.message.topic == "health"]
+    assert (health["pipeline"], health["reason"]) == ("fault", "neither plan loads")

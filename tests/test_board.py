@@ -70,6 +70,13 @@ def test_health_is_said_once_per_change(board: Board, outbox: MemoryOutbox) -> N
     assert said(outbox)[0][1]["reason"] == "engine died"
 
 
+def test_health_is_said_again_when_something_else_computes(board: Board, outbox: MemoryOutbox) -> None:
+    board.say_health("running", backend="onnxruntime", precision="fp32")
+    board.say_health("running", backend="tensorrt", precision="fp32")
+    board.say_health("running", backend="tensorrt", precision="fp16")
+    assert [(body["backend"], body["precision"]) for _, body in said(outbox)] == [("tensorrt", "fp16")]
+
+
 def test_will_and_farewell_tell_a_loss_from_a_stop(board: Board) -> None:
     will, farewell = json.loads(board.will().payload), json.loads(board.farewell().payload)
     assert (will["state"], will["reason"]) == ("offline", "lost")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -90,6 +90,17 @@ class Engine(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Condition:
+    """How a backend serves: as it should, with something else while plans are built, or with something else for good.
+
+    `reason`: which model, how far, what serves meanwhile; None while it is running.
+    """
+
+    state: Literal["running", "building", "degraded"]
+    reason: str | None = None
+
+
 class Backend(Protocol):
     """Makes engines; one per process."""
 
@@ -105,6 +116,18 @@ class Backend(Protocol):
 
     def counters(self) -> Mapping[str, Any]:
         """What is worth watching of memory and runs, as plain values, for telemetry; may be called from any thread."""
+        ...
+
+    def attend(self) -> Condition:
+        """Looks after builds in child processes and puts to use what they made; for the engines' thread, between
+        frames.
+
+        Does not wait for a builder. Raises what loading an engine raises where there is nothing left to go on with.
+        """
+        ...
+
+    def give_up_builds(self) -> None:
+        """Ends a build that is under way because the process is to stop, so that it does not count as a failed one."""
         ...
 
     def close(self) -> None:

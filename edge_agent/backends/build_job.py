@@ -15,20 +15,22 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Literal
 
 from edge_agent.backends.plan import Manifest, PlanKey, PlanStore
-from edge_agent.errors import ModelError
+from edge_agent.errors import EdgeAgentError, ModelError
 
 DEFAULT_WORKSPACE_BYTES = 1 << 30
 LEAST_WORKSPACE_BYTES = 64 << 20
 BUILDER_COMMAND = (sys.executable, "-m", "edge_agent.backends.trt_build")
 MEMINFO = Path("/proc/meminfo")
 STDERR_KEPT_BYTES = 4000
+WAIT_S = 0.5
 FailureKind = Literal["build", "memory", "model"]
 # what TensorRT's builder says when memory ran out, next to plain "out of memory"
 MEMORY_WORDS = (
@@ -123,6 +125,7 @@ class BuildJob:
         self._events: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self._failure: dict[str, Any] | None = None
         self._finished = False
+        self._said = ("starting", 0, 0)
         try:
             self._process = subprocess.Popen(
                 list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr
@@ -139,13 +142,22 @@ class BuildJob:
         """The child's process id."""
         return self._process.pid
 
-    def poll(self, report: Report | None = None) -> bool:
-        """Passes on what the child said since the last call; True once it ended well. BuildFailed if it did not."""
-        return self._step(report, block_s=0.0)
+    @property
+    def progress(self) -> BuildProgress:
+        """What the child said last, and how long it has been at it now."""
+        elapsed_s = self._clock() - self._began
+        return BuildProgress(self.request.key.model, *self._said, elapsed_s, self.estimate_s)
+
+    def poll(self, report: Report | None = None, block_s: float = 0.0) -> bool:
+        """Passes on what the child said since the last call; True once it ended well. BuildFailed if it did not.
+
+        Waits `block_s` for a word at most; without one the report is told the last one again, so that it hears often.
+        """
+        return self._step(report, block_s)
 
     def wait(self, report: Report | None = None) -> None:
         """Blocks until the plan is stored. Raises BuildFailed."""
-        while not self._step(report, block_s=0.5):
+        while not self._step(report, WAIT_S):
             pass
 
     def close(self) -> None:
@@ -167,13 +179,15 @@ class BuildJob:
         self.close()
 
     def _step(self, report: Report | None, block_s: float) -> bool:
+        event = None
         try:
             event = self._events.get(timeout=block_s) if block_s else self._events.get_nowait()
             while True:
                 self._take(event, report)
                 event = self._events.get_nowait()
         except Empty:
-            pass
+            if block_s and report is not None and event is None:
+                report(self.progress)
         if self._reader.is_alive() or self._process.poll() is None or not self._events.empty():
             return False
         if self._process.returncode == 0 and self._finished:
@@ -188,17 +202,10 @@ class BuildJob:
             self._finished = True
         elif kind == "log":
             logger.info("build of %s: %s", self.request.key.model, event.get("message"))
-        elif kind == "progress" and report is not None:
-            report(
-                BuildProgress(
-                    self.request.key.model,
-                    str(event.get("phase", "building")),
-                    int(event.get("done", 0)),
-                    int(event.get("total", 0)),
-                    self._clock() - self._began,
-                    self.estimate_s,
-                )
-            )
+        elif kind == "progress":
+            self._said = (str(event.get("phase", "building")), int(event.get("done", 0)), int(event.get("total", 0)))
+            if report is not None:
+                report(self.progress)
 
     def _failed(self) -> BuildFailed:
         code = self._process.returncode
@@ -246,37 +253,92 @@ class BuildJob:
                 self._events.put(event)
 
 
+class PlanBuild:
+    """All that building one plan takes: the folder's permit, tries counted on disk before they begin, and a second one
+    with half the workspace when memory was the reason. A context manager: leaving it ends the child.
+
+    `tries_before`: how many tries of this plan had not ended well before this build.
+    """
+
+    def __init__(self, request: BuildRequest, store: PlanStore, command: Sequence[str] = BUILDER_COMMAND) -> None:
+        """Begins. ModelError where the child cannot be started; PlanUnusable when too many tries failed before,
+        PlansBusy while another process is building."""
+        self._store = store
+        self._command = command
+        self._second_try = True
+        self._ended = False
+        self.tries_before = store.tries(request.key)
+        self.estimate_s = next((manifest.build_s for manifest in store.manifests(request.key.model)), None)
+        with ExitStack() as opened:
+            opened.enter_context(store.building())
+            self._job = self._begin(request)
+            self._permit = opened.pop_all()
+
+    @property
+    def progress(self) -> BuildProgress:
+        """How far the build is."""
+        return self._job.progress
+
+    def poll(self, report: Report | None = None, block_s: float = 0.0) -> bool:
+        """As BuildJob.poll, over both tries; PlanUnusable when there may be no second one."""
+        try:
+            self._ended = self._job.poll(report, block_s)
+        except BuildFailed as exc:
+            self._ended = True
+            half = self._job.request.workspace_bytes // 2
+            if exc.kind != "memory" or not self._second_try or half < LEAST_WORKSPACE_BYTES:
+                raise
+            self._second_try = False
+            logger.warning("%s; trying once more with a workspace of %d MiB", exc, half >> 20)
+            self._job.close()
+            self._job = self._begin(replace(self._job.request, workspace_bytes=half))
+            self._ended = False
+        return self._ended
+
+    def give_up(self) -> None:
+        """Ends the child because nobody waits for it any longer: its tries do not count, nothing half-written stays."""
+        self._job.close()
+        if not self._ended:
+            self._ended = True
+            self._store.put_tries(self._job.request.key, self.tries_before)
+            self._store.sweep(self._job.request.key)
+        self.close()
+
+    def close(self) -> None:
+        """Ends the child if it still runs, which then counts as a try that did not end well."""
+        self._job.close()
+        self._permit.close()
+
+    def __enter__(self) -> PlanBuild:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, EdgeAgentError):
+            self.close()
+        else:
+            self.give_up()
+
+    def _begin(self, request: BuildRequest) -> BuildJob:
+        self._store.begin_try(request.key)
+        return BuildJob(request, self.estimate_s, self._command)
+
+
 def build_plan(
     request: BuildRequest,
     store: PlanStore,
     report: Report | None = None,
     command: Sequence[str] = BUILDER_COMMAND,
 ) -> Manifest:
-    """Builds in a child, a second time with half the workspace when memory was the reason, and gives the manifest.
+    """Builds as PlanBuild does, waits for it, and gives the manifest. What `report` raises ends the build.
 
-    Every try is counted on disk before it begins. Raises BuildFailed; PlanUnusable when too many tries failed before
-    or another process is building.
+    Raises BuildFailed; PlanUnusable when too many tries failed before or another process is building.
     """
-    estimate_s = next((manifest.build_s for manifest in store.manifests(request.key.model)), None)
-    with store.building():
-        try:
-            _build_once(request, store, report, command, estimate_s)
-        except BuildFailed as exc:
-            half = request.workspace_bytes // 2
-            if exc.kind != "memory" or half < LEAST_WORKSPACE_BYTES:
-                raise
-            logger.warning("%s; trying once more with a workspace of %d MiB", exc, half >> 20)
-            smaller = BuildRequest(request.onnx_path, request.plans_dir, request.key, half, request.device_index)
-            _build_once(smaller, store, report, command, estimate_s)
+    with PlanBuild(request, store, command) as build:
+        while not build.poll(report, WAIT_S):
+            pass
     return store.load(request.key).manifest
-
-
-def _build_once(
-    request: BuildRequest, store: PlanStore, report: Report | None, command: Sequence[str], estimate_s: float | None
-) -> None:
-    store.begin_try(request.key)
-    with BuildJob(request, estimate_s, command) as job:
-        job.wait(report)
 
 
 def sounds_like_memory(text: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as state
 
-from edge_agent.backends.base import Array, Feed, LayerTime, Profile, TensorSpec, check_feed
+from edge_agent.backends.base import Array, Condition, Feed, LayerTime, Profile, TensorSpec, check_feed
 from edge_agent.errors import EngineError, ModelError
 
 PROVIDERS = ("CPUExecutionProvider",)
@@ -64,6 +64,13 @@ class OrtBackend:
     def counters(self) -> dict[str, Any]:
         """Nothing: onnxruntime does not tell what its arena holds, and the process's memory is in the sensors."""
         return {}
+
+    def attend(self) -> Condition:
+        """Nothing is built here."""
+        return Condition("running")
+
+    def give_up_builds(self) -> None:
+        """Nothing is built here."""
 
     def close(self) -> None:
         """Nothing to free: sessions end with their engines."""

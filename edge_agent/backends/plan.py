@@ -34,11 +34,16 @@ MAX_TRIES = 3  # begun and unfinished builds of one plan before we stop trying b
 PLANS_KEPT = 2  # per model: the one in use and the one before it
 TEGRA_RELEASE = Path("/etc/nv_tegra_release")
 CHUNK_BYTES = 1 << 20
+ONNX_SECOND_FIELDS = (b"\x12", b"\x3a", b"\x42")  # what follows an ONNX file's version: producer, graph or opset
 QUANTISED = b"QuantizeLinear"  # how an ONNX file spells the operator
 
 
 class PlanUnusable(ModelError):
     """There is no plan to load: never built, built for something else, or damaged; the message says which."""
+
+
+class PlansBusy(PlanUnusable):
+    """Another process builds plans in the folder now."""
 
 
 @dataclass(frozen=True)
@@ -257,8 +262,21 @@ class PlanStore:
                 f"{key.model}: {tries} builds of this plan failed or were killed; not trying again by itself. "
                 f"Free memory or lower the workspace, then run: edge-agent build {key.model}"
             )
-        self.directory.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._tries_path(key), str(tries + 1).encode("ascii"))
+        self.put_tries(key, tries + 1)
+
+    def put_tries(self, key: PlanKey, tries: int) -> None:
+        """Sets the count, where one knows better than `begin_try` did: a build that was broken off is no failure."""
+        if tries == 0:
+            self.forget_tries(key)
+        else:
+            write_atomically(self._tries_path(key), str(tries).encode("ascii"))
+
+    def sweep(self, key: PlanKey) -> None:
+        """Removes what a builder of this plan that was ended had half written; for who holds `building`."""
+        stems = (self.plan_path(key).stem, self.timing_cache_path(key.environment).stem)
+        for stem in stems:
+            for leftover in self.directory.glob(f"{_glob_safe(stem)}-*.partial"):
+                leftover.unlink(missing_ok=True)
 
     def forget_tries(self, key: PlanKey) -> None:
         """Starts counting anew: a build ended well, or a person asked for one."""
@@ -270,13 +288,13 @@ class PlanStore:
 
     @contextmanager
     def building(self) -> Iterator[None]:
-        """Holds the folder's one build permit. PlanUnusable while another process builds into the same folder."""
+        """Holds the folder's one build permit. PlansBusy while another process builds into the same folder."""
         self.directory.mkdir(parents=True, exist_ok=True)
         with (self.directory / "build.lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as exc:
-                raise PlanUnusable(f"another process is building plans in {self.directory}; wait for it") from exc
+                raise PlansBusy(f"another process is building plans in {self.directory}; wait for it") from exc
             yield
 
     def _checked(self, path: Path, key: PlanKey) -> StoredPlan:
@@ -434,7 +452,7 @@ def _fault(content: bytes, manifest: Manifest) -> str | None:
         return None
     if content.startswith(b"version https://git-lfs"):
         return "is a Git LFS pointer, not a plan: run git lfs pull, or keep plans out of Git"
-    if content[:1] == b"\x08" and b"\x12" in content[:4]:
+    if content[:1] == b"\x08" and content[2:3] in ONNX_SECOND_FIELDS:
         return "is an ONNX file under a plan's name"
     if len(content) != manifest.plan_bytes:
         how = "is truncated" if len(content) < manifest.plan_bytes else "is too long"

@@ -19,8 +19,9 @@ from weakref import WeakSet
 import numpy as np
 import tensorrt as trt
 
-from edge_agent.backends import trt_api
-from edge_agent.backends.base import Array, Feed, GpuTimes, LayerTime, Profile, Shape, check_feed
+from edge_agent import registry
+from edge_agent.backends import BACKENDS, trt_api
+from edge_agent.backends.base import Array, Condition, Engine, Feed, GpuTimes, LayerTime, Profile, Shape, check_feed
 from edge_agent.backends.buffers import Buffers
 from edge_agent.backends.build_job import (
     BuildFailed,
@@ -31,6 +32,7 @@ from edge_agent.backends.build_job import (
     sounds_like_memory,
 )
 from edge_agent.backends.gpu import Gpu, open_gpu
+from edge_agent.backends.interim import BuildQueue, covers
 from edge_agent.backends.plan import (
     Manifest,
     PlanKey,
@@ -46,7 +48,7 @@ from edge_agent.backends.profiles import ShapeLog, shapes_path
 from edge_agent.backends.trt_lanes import Lane, LaneCounters, Lanes, Shapes
 from edge_agent.backends.trt_layers import layer_times
 from edge_agent.backends.trt_settings import TrtSettings
-from edge_agent.errors import EngineError, FrameError, ModelError
+from edge_agent.errors import ConfigError, EngineError, FrameError, ModelError
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +69,7 @@ class TrtBackend:
         self.settings = settings
         self.report = report
         self.store = PlanStore(settings.plans_dir)
+        self.builds = BuildQueue(self.store, settings.builder)
         self.notes: list[str] = []
         self._engines: WeakSet[TrtEngine] = WeakSet()
         self._messages = trt_api.LastMessages()
@@ -87,10 +90,11 @@ class TrtBackend:
             options = replace(options, explicit_half=True)
         return PlanKey(model_name(onnx_path), file_sha256(onnx_path), profiles, options, self._environment)
 
-    def load(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> TrtEngine:
+    def load(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> Engine:
         """An engine for the model file, from its plan; a plan that is missing, stale or damaged is built, once.
 
-        While a build fails, the last plan of the same model that fits this device serves; what happened is in `notes`.
+        With `serve_while_building` the engine is an InterimEngine meanwhile, where there is something for it to run on.
+        When a build fails, the last plan of the same model that fits this device serves; what happened is in `notes`.
         Raises ModelError when there is no plan to run, ConfigError over the memory budget, EngineError from CUDA.
         """
         self.gpu.require_owner("TrtBackend.load")
@@ -98,12 +102,12 @@ class TrtBackend:
         try:
             stored = self.store.load(key)
         except PlanUnusable as exc:
-            return self._engine(self._built_or_last_good(key, onnx_path, str(exc)))
+            return self._replacement(key, onnx_path, str(exc))
         try:
             return self._engine(stored)
         except _NotLoaded as exc:
             reason = self.store.set_aside(self.store.plan_path(key), f"is refused by TensorRT ({exc})")
-        return self._engine(self._built_or_last_good(key, onnx_path, reason))
+        return self._replacement(key, onnx_path, reason)
 
     def build(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> Manifest:
         """Builds the model's plan anew, whatever there is and however often it failed before."""
@@ -123,9 +127,21 @@ class TrtBackend:
             "gpu_free_bytes": self.gpu.last_free_bytes,
         }
 
+    def attend(self) -> Condition:
+        """Takes the builds that interim engines wait for one step on, see BuildQueue."""
+        self.gpu.require_owner("TrtBackend.attend")
+        return self.builds.attend()
+
+    def give_up_builds(self) -> None:
+        """Ends a build that is under way; it does not count as a failed one."""
+        self.builds.give_up()
+
     def close(self) -> None:
-        """Closes the engines that are left, frees the pools and pops the context; calling it again does nothing."""
+        """Ends the build under way, closes the engines that are left, frees the pools and pops the context; calling it
+        again does nothing."""
         atexit.unregister(self._close_at_exit)
+        if self.gpu.owned:
+            self.builds.close()
         self.gpu.close()
 
     def _close_at_exit(self) -> None:
@@ -140,15 +156,55 @@ class TrtBackend:
     ) -> None:
         self.close()
 
-    def _build(self, key: PlanKey, onnx_path: Path) -> Manifest:
-        request = BuildRequest(
+    def _request(self, key: PlanKey, onnx_path: Path) -> BuildRequest:
+        return BuildRequest(
             onnx_path.absolute(),
             self.store.directory.absolute(),
             key,
             self.settings.workspace_bytes,
             self.settings.device_index,
         )
-        return build_plan(request, self.store, self.report, self.settings.builder)
+
+    def _build(self, key: PlanKey, onnx_path: Path) -> Manifest:
+        return build_plan(self._request(key, onnx_path), self.store, self.report, self.settings.builder)
+
+    def _replacement(self, key: PlanKey, onnx_path: Path, reason: str) -> Engine:
+        """Where the plan itself cannot be loaded, for a `reason`."""
+        stand_in = self._stand_in(key, onnx_path) if self.settings.serve_while_building else None
+        if stand_in is None:
+            return self._engine(self._built_or_last_good(key, onnx_path, reason))
+        self._note(f"{reason}; building it, reading meanwhile with {stand_in.fingerprint}")
+        return self.builds.add(stand_in, self._request(key, onnx_path), lambda: self._built(key))
+
+    def _stand_in(self, key: PlanKey, onnx_path: Path) -> Engine | None:
+        """What can run the model now: the last good plan where its shapes suffice, else the CPU; None: neither."""
+        while (last_good := self.store.last_good(key)) is not None:
+            if not covers(last_good.manifest.key.profiles, key.profiles):
+                break
+            try:
+                return self._engine(last_good)
+            except _NotLoaded as exc:
+                path = self.store.plan_path(last_good.manifest.key)
+                self._note(self.store.set_aside(path, f"is refused by TensorRT ({exc})"))
+            except ConfigError as exc:
+                self._note(f"{key.model}: the last good plan cannot serve: {exc}")
+                break
+        try:
+            make = registry.load(BACKENDS, "onnxruntime", "backend")
+            on_cpu: Engine = make(self.settings.cpu_threads).load(onnx_path, key.profiles)
+        except (ConfigError, ImportError) as exc:
+            self._note(f"{key.model}: the CPU cannot serve: {exc}")
+            return None
+        return on_cpu
+
+    def _built(self, key: PlanKey) -> TrtEngine:
+        """The engine of a plan that was just built; PlanUnusable where TensorRT refuses it."""
+        stored = self.store.load(key)
+        try:
+            return self._engine(stored)
+        except _NotLoaded as exc:
+            reason = self.store.set_aside(self.store.plan_path(key), f"is refused by TensorRT ({exc})")
+            raise PlanUnusable(reason) from exc
 
     def _built_or_last_good(self, key: PlanKey, onnx_path: Path, reason: str) -> StoredPlan:
         self._note(f"{reason}; building it")
@@ -160,7 +216,9 @@ class TrtBackend:
             if last_good is None:
                 raise ModelError(f"{exc}. There is no older plan to go on with: {reason}") from exc
             differing = "; ".join(key.differences(last_good.manifest.key))
-            self._note(f"{exc}. Going on with the last good plan ({differing})")
+            text = f"{exc}. Going on with the last good plan ({differing})"
+            self._note(text)
+            self.builds.note_failure(key.model, text)
             return last_good
 
     def _engine(self, stored: StoredPlan) -> TrtEngine:

@@ -19,6 +19,9 @@ class TrtSettings:
 
     `half_encoders`: models without convolutions get `explicit_half`.
 
+    `serve_while_building`: `load` gives an engine that runs on the last good plan, or on the CPU with `cpu_threads`
+    threads (0: one per core), until the plan is built; for who calls `attend`. Else `load` waits for the build.
+
     `gpu_memory_bytes`: what buffers, scratch and weights may take together, None for no bound.
     """
 
@@ -31,3 +34,5 @@ class TrtSettings:
     device_index: int = 0
     gpu_memory_bytes: int | None = None
     builder: Sequence[str] = BUILDER_COMMAND
+    serve_while_building: bool = False
+    cpu_threads: int = 0

@@ -457,7 +457,7 @@ def fake_child(behaviour: str, version: str = "10.3.0") -> list[str]:
 
 def child(behaviour: str, version: str) -> None:
     """Runs the real trt_build over a fake TensorRT. `behaviour`: well, killed, killed above 300 (MiB of workspace),
-    no implementation, crash, mute, slow."""
+    no implementation, crash, mute, slow (until there is a file <mark>.go)."""
     import os
     import signal
     import time
@@ -481,8 +481,14 @@ def child(behaviour: str, version: str) -> None:
             sys.stderr.flush()
             os.kill(os.getpid(), signal.SIGSEGV)
         if behaviour == "slow":
-            Path(os.environ["EDGE_AGENT_TEST_MARK"]).write_text(str(os.getpid()))
-            time.sleep(60)
+            if getattr(config, "progress_monitor", None) is not None:
+                config.progress_monitor.phase_start("Building", None, 2)
+                config.progress_monitor.step_complete("Building", 0)
+            mark = Path(os.environ["EDGE_AGENT_TEST_MARK"])
+            mark.write_text(str(os.getpid()))
+            deadline = time.monotonic() + 60
+            while not mark.with_suffix(".go").exists() and time.monotonic() < deadline:
+                time.sleep(0.02)
         return real(self, network, config)
 
     trt.Builder.build_serialized_network = build

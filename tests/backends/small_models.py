@@ -29,6 +29,25 @@ def mean_colour(path: Path, factor: float = 1.0) -> Path:
     return save(path, nodes, ["N", "H", "W", 3], outputs, constants)
 
 
+def echo_and_total(path: Path) -> Path:
+    """`image` uint8 (N, H, W, 3) -> `echo` uint8, image + 1; `total` int32 (N,), its sum: what a fake plan computes."""
+    nodes = [
+        helper.make_node("Cast", ["image"], ["whole"], to=TensorProto.INT32),
+        helper.make_node("Add", ["whole", "one"], ["more"]),
+        helper.make_node("Cast", ["more"], ["echo"], to=TensorProto.UINT8),
+        helper.make_node("ReduceSum", ["whole", "axes"], ["total"], keepdims=0),
+    ]
+    outputs = [
+        helper.make_tensor_value_info("echo", TensorProto.UINT8, ["N", "H", "W", 3]),
+        helper.make_tensor_value_info("total", TensorProto.INT32, ["N"]),
+    ]
+    constants = [
+        helper.make_tensor("one", TensorProto.INT32, [], [1]),
+        helper.make_tensor("axes", TensorProto.INT64, [3], [1, 2, 3]),
+    ]
+    return save(path, nodes, ["N", "H", "W", 3], outputs, constants)
+
+
 def fragile(path: Path) -> Path:
     """`image` uint8 (N, H, W, 3) -> `rows` uint8 (2, 3): fails at run time unless N * H * W is 2."""
     nodes = [helper.make_node("Reshape", ["image", "shape"], ["rows"])]
