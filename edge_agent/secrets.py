@@ -24,7 +24,7 @@ SHORT_SECRET = 4  # below this length a secret is removed only where it stands a
 
 _SECRET_KEY = re.compile(r"pass|pwd|secret|token|credential|auth|user|source|url|(^|_)key$", re.IGNORECASE)
 _SECRET_PARAMETER = re.compile(
-    r"((?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|auth|signature|sig|(?:api|access)?_?key)=)[^&;\s]*",
+    r"((?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|auth|signature|sig|(?:api|access)?_?key)=)[^&;]*",
     re.IGNORECASE,
 )
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:?/+")

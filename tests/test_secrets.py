@@ -43,6 +43,7 @@ from edge_agent.secrets import (
         ("/dev/v4l/by-id/usb-cam-index0", "/dev/v4l/by-id/usb-cam-index0"),
         ("rtsp://host/live?user=a&password=S3cret&channel=1", "rtsp://host/live?user=a&password=***&channel=1"),
         ("rtsp://host/live?token=S3cr#t", "rtsp://host/live?token=***"),
+        ("http://host/live?token=S3 cr t&x=1", "http://host/live?token=***&x=1"),
         ("http://host/v.mjpg?api_key=S3cret;x=1", "http://host/v.mjpg?api_key=***;x=1"),
         ("rtsp://host:554/live?password=S3cr@t", "rtsp://***"),
         ("rtsp://a:S3cret@host/live?PWD=S3cret", "rtsp://a:***@host/live?PWD=***"),
