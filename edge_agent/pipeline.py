@@ -247,7 +247,10 @@ class Loader:
         )
         if self.backend.any_shape:  # a call more costs little there, a column more its full share: 1.13x
             recogniser_settings = replace(
-                recogniser_settings, width_step_px=spec.recogniser.step_px, max_batch=4, batch_cost_px=40
+                recogniser_settings,
+                width_step_px=spec.recogniser.step_px,
+                batch_sizes=(1, 2, 3, 4),
+                batch_cost_px=40,
             )
         engine = self.engine("recognise", spec, variant)
         return TextRecogniser(engine, charsets.read(charset), recogniser_settings)

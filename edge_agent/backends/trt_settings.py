@@ -9,8 +9,9 @@ from pathlib import Path
 from edge_agent.backends.build_job import BUILDER_COMMAND, DEFAULT_WORKSPACE_BYTES
 from edge_agent.backends.plan import BuildOptions
 
-# each lane is an execution context of some MB at most; shapes beyond run too, without a graph of their own
-MAX_LANES = 24
+# each lane is an execution context of some MB at most; the recogniser has 4 batch sizes x 12 widths, and shapes beyond
+# run too, without a graph of their own
+MAX_LANES = 64
 
 
 @dataclass(frozen=True)

@@ -32,13 +32,14 @@ class RecogniserSettings:
 
     `batch_cost_px` is what one more engine call costs, in columns of crop: batches are chosen to keep
     calls * batch_cost_px + padded columns smallest. Batches are as wide as a rung of the ladder `widths_px`, or,
-    with `width_step_px`, as any multiple of it from the first rung to the last: for engines that take any shape.
+    with `width_step_px`, as any multiple of it from the first rung to the last: for engines that take any shape. They
+    hold as many rows as one of `batch_sizes` says, the last ones empty where there are fewer crops.
     """
 
     height_px: int = 48
     widths_px: tuple[int, ...] = (64, 128, 192, 256, 320, 384, 448, 512, 640, 768, 960, 1280, 1600)
     width_step_px: int | None = None
-    max_batch: int = 8
+    batch_sizes: tuple[int, ...] = (1, 2, 4, 8)
     batch_cost_px: int = 100
     pad_value: int = 127
     min_confidence: float = 0.5
@@ -97,7 +98,8 @@ class TextRecogniser:
     def _crops(
         self, image: Image, batch: Batch, pieces: Sequence[tuple[int, Quad]], widths: Sequence[int]
     ) -> npt.NDArray[np.uint8]:
-        shape = (len(batch.members), self.settings.height_px, batch.width_px, 3)
+        rows = batch_rows(len(batch.members), self.settings)
+        shape = (rows, self.settings.height_px, batch.width_px, 3)
         crops = np.full(shape, self.settings.pad_value, np.uint8)
         for row, member in enumerate(batch.members):
             crops[row, :, : widths[member]] = warp_quad(
@@ -143,8 +145,8 @@ def plan_batches(widths: Sequence[int], settings: RecogniserSettings) -> list[Ba
     start = [0] * (len(order) + 1)
     for end in range(1, len(order) + 1):
         cost[end], start[end] = min(
-            (cost[first] + settings.batch_cost_px + (end - first) * rungs[end - 1], first)
-            for first in range(max(0, end - settings.max_batch), end)
+            (cost[first] + settings.batch_cost_px + batch_rows(end - first, settings) * rungs[end - 1], first)
+            for first in range(max(0, end - settings.batch_sizes[-1]), end)
         )
     batches = []
     end = len(order)
@@ -152,6 +154,11 @@ def plan_batches(widths: Sequence[int], settings: RecogniserSettings) -> list[Ba
         batches.append(Batch(tuple(order[start[end] : end]), rungs[end - 1]))
         end = start[end]
     return batches[::-1]
+
+
+def batch_rows(crops: int, settings: RecogniserSettings) -> int:
+    """Rows of the smallest batch that takes so many crops."""
+    return next(size for size in settings.batch_sizes if size >= crops)
 
 
 def batch_width(width_px: int, settings: RecogniserSettings) -> int:

@@ -15,6 +15,7 @@ from edge_agent.records import Quad, TextBox
 from edge_agent.stages.text_recogniser import (
     RecogniserSettings,
     TextRecogniser,
+    batch_rows,
     decode,
     directions,
     plan_batches,
@@ -70,8 +71,8 @@ def test_each_line_belongs_to_its_own_box_whatever_the_batches() -> None:
     boxes = [box(0, n * 20, 40 + 13 * n, 20) for n in shuffled]
     lines = stage.recognise(stripes(23), boxes)
     assert [line.text for line in lines] == [str(n % 10) for n in shuffled]
-    assert sum(len(feed["image"]) for feed in engine.feeds) == 23
-    assert max(len(feed["image"]) for feed in engine.feeds) <= SETTINGS.max_batch
+    assert 23 <= sum(len(feed["image"]) for feed in engine.feeds) <= 32
+    assert {len(feed["image"]) for feed in engine.feeds} <= set(SETTINGS.batch_sizes)
     assert {feed["image"].shape[2] for feed in engine.feeds} <= set(SETTINGS.widths_px)
 
 
@@ -175,7 +176,8 @@ def test_batches_hold_every_crop_once_and_pad_little() -> None:
 
 
 def test_engine_that_takes_any_shape_gets_batches_as_wide_as_their_widest_crop() -> None:
-    settings = RecogniserSettings(widths_px=(192, 320, 1600), width_step_px=8, max_batch=4, batch_cost_px=40)
+    ladder = (192, 320, 1600)
+    settings = RecogniserSettings(widths_px=ladder, width_step_px=8, batch_sizes=(1, 2, 3, 4), batch_cost_px=40)
     widths = [50, 1600, 180, 521, 525, 905]
     batches = plan_batches(widths, settings)
     assert [(batch.members, batch.width_px) for batch in batches] == [
@@ -188,16 +190,25 @@ def test_engine_that_takes_any_shape_gets_batches_as_wide_as_their_widest_crop()
 
 def test_batch_plan_costs_no_more_than_one_call_each_or_full_batches() -> None:
     rng = random.Random(3)
+    most = SETTINGS.batch_sizes[-1]
+
+    def cost(crops: int, width_px: int) -> int:
+        return SETTINGS.batch_cost_px + batch_rows(crops, SETTINGS) * width_px
+
     for _ in range(50):
         widths = [rng.randint(1, 1600) for _ in range(rng.randint(1, 30))]
-        planned = sum(SETTINGS.batch_cost_px + len(b.members) * b.width_px for b in plan_batches(widths, SETTINGS))
+        planned = sum(cost(len(batch.members), batch.width_px) for batch in plan_batches(widths, SETTINGS))
         rungs = sorted(next(r for r in SETTINGS.widths_px if r >= w) for w in widths)
-        single = sum(SETTINGS.batch_cost_px + r for r in rungs)
-        full = sum(
-            SETTINGS.batch_cost_px + len(part) * part[-1]
-            for part in (rungs[i : i + SETTINGS.max_batch] for i in range(0, len(rungs), SETTINGS.max_batch))
-        )
+        single = sum(cost(1, rung) for rung in rungs)
+        full = sum(cost(len(part), part[-1]) for part in (rungs[i : i + most] for i in range(0, len(rungs), most)))
         assert planned <= min(single, full)
+
+
+def test_batch_is_filled_up_to_a_size_of_the_ladder() -> None:
+    stage, engine = recogniser()
+    stage.recognise(stripes(5), [box(0, n * 20, 300, 20) for n in range(5)])
+    assert [len(feed["image"]) for feed in engine.feeds] in ([8], [4, 1], [1, 4])
+    assert all(len(feed["image"]) in SETTINGS.batch_sizes for feed in engine.feeds)
 
 
 def test_charset_without_a_blank_is_refused() -> None:
