@@ -36,7 +36,7 @@ from edge_agent.no_text import NoTextLimit
 from edge_agent.outbox import MemoryOutbox
 from edge_agent.pipeline import Pipeline
 from edge_agent.publisher import Publisher
-from edge_agent.records import Frame
+from edge_agent.records import Frame, Message
 from edge_agent.service import Notifier
 from edge_agent.stages.field_extractor import FieldExtractor
 from edge_agent.stages.text_detector import DetectorSettings, TextDetector
@@ -45,6 +45,7 @@ from edge_agent.telemetry.vitals import Vitals
 from tests.backends.small_models import echo_and_total
 from tests.broker import Broker, Observer, wait_until
 from tests.fakes import FakeCamera, FakeEngine, FakeTransport
+from tests.test_messages import documented, strict
 
 # ---- the whole process ----------------------------------------------------------------------------------------------
 
@@ -119,6 +120,37 @@ def test_readings_states_and_farewell_reach_the_broker(broker: Broker, tmp_path:
         assert last(observer, "status")["reason"] == "shutdown"
     with Observer(broker.port, "edge/press7/status") as late:
         wait_until(lambda: last(late, "status").get("state") == "stopped", "the retained farewell")
+
+
+def members(topic: str, body: dict[str, Any]) -> dict[str, set[str]]:
+    """Where in the message -> the names there; those that are a camera's, a stage's or a sensor's own left out."""
+    found = {topic: set(body) - {"temp_c"}}
+    for name in ("frame", "outbox", "publisher"):
+        found |= {name: set(body[name])} if name in body else {}
+    for name in ("lines", "fields"):
+        found |= {name: set(body[name][0])} if body.get(name) else {}
+    for name in ("fps", "frames", "cameras", "latency_ms"):
+        found |= {name: set(next(iter(body[name].values())))} if body.get(name) else {}
+    return found
+
+
+def test_everything_that_is_sent_is_as_the_contract_shows_it(broker: Broker, tmp_path: Path) -> None:
+    left = {"kind": "folder", "source": str(label_folder(tmp_path / "left", 3)), "pace": "live"}
+    config = config_file(tmp_path, broker.port, {"left": left})
+    examples = {topic: members(topic, body) for topic, body in documented().items()}
+    with Observer(broker.port, "edge/#") as observer, agent_process(config) as process:
+        wait_until(lambda: bool(observer.payloads("edge/press7/left/result")), "a result", 60)
+        told = len(observer.payloads("edge/press7/telemetry"))
+        wait_until(lambda: len(observer.payloads("edge/press7/telemetry")) > told, "telemetry after them")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+    topics = set()
+    for heard in observer.heard:
+        topic = heard.topic.removeprefix("edge/press7/").replace("left/", "line-1/")
+        topics.add(topic)
+        found = members(topic, strict(Message(topic, heard.payload)))
+        assert found.items() <= examples[topic].items(), heard
+    assert topics == set(examples)
 
 
 def test_killed_agent_is_shown_offline_by_its_will(broker: Broker, tmp_path: Path) -> None:
