@@ -31,7 +31,8 @@ BUILDER_COMMAND = (sys.executable, "-m", "edge_agent.backends.trt_build")
 MEMINFO = Path("/proc/meminfo")
 STDERR_KEPT_BYTES = 4000
 WAIT_S = 0.5
-FailureKind = Literal["build", "memory", "model"]
+FailureKind = Literal["build", "crash", "memory", "model"]
+CRASH_MARK = "Fatal Python error: "  # how faulthandler's report begins
 # what TensorRT's builder says when memory ran out, next to plain "out of memory"
 MEMORY_WORDS = (
     "out of memory",
@@ -96,7 +97,7 @@ class BuildProgress:
 
 
 class BuildFailed(ModelError):
-    """No plan was made; `kind` is `memory`, `model` (it cannot be parsed or built) or `build` (all else)."""
+    """No plan was made; `kind` is `memory`, `crash` (a signal), `model` (it cannot be parsed or built) or `build`."""
 
     def __init__(self, message: str, kind: FailureKind) -> None:
         super().__init__(message)
@@ -224,15 +225,14 @@ class BuildJob:
             )
         tail = self._stderr_tail()
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-        kind = "memory" if sounds_like_memory(tail) else "build"
+        kind = "memory" if sounds_like_memory(tail) else "crash" if code < 0 else "build"
         advice = f"; {memory_advice(self.request.workspace_bytes)}" if kind == "memory" else ""
         return BuildFailed(f"building {model} ended {how} and no plan: {tail or 'it said nothing'}{advice}", kind)
 
     def _stderr_tail(self) -> str:
         size = self._stderr.seek(0, 2)
         self._stderr.seek(max(0, size - STDERR_KEPT_BYTES))
-        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
-        return " | ".join(line.strip() for line in lines[-4:])
+        return last_words(self._stderr.read().decode(errors="replace"))
 
     def _send(self, text: bytes) -> None:
         assert self._process.stdin is not None
@@ -285,15 +285,26 @@ class PlanBuild:
             self._ended = self._job.poll(report, block_s)
         except BuildFailed as exc:
             self._ended = True
-            half = self._job.request.workspace_bytes // 2
-            if exc.kind != "memory" or not self._second_try or half < LEAST_WORKSPACE_BYTES:
+            again, how = self._again(exc.kind)
+            if again is None or not self._second_try:
                 raise
             self._second_try = False
-            logger.warning("%s; trying once more with a workspace of %d MiB", exc, half >> 20)
+            logger.warning("%s; trying once more %s", exc, how)
             self._job.close()
-            self._job = self._begin(replace(self._job.request, workspace_bytes=half))
+            self._job = self._begin(again)
             self._ended = False
         return self._ended
+
+    def _again(self, kind: FailureKind) -> tuple[BuildRequest | None, str]:
+        """What to try after a failure of this kind and how that differs; None where nothing may help."""
+        request = self._job.request
+        half = request.workspace_bytes // 2
+        if kind == "memory" and half >= LEAST_WORKSPACE_BYTES:
+            return replace(request, workspace_bytes=half), f"with a workspace of {half >> 20} MiB"
+        # a cache that TensorRT misreads crashes it, as memory that ran out may
+        if kind == "crash" and self._second_try and self._store.set_timing_cache_aside(request.key.environment):
+            return request, "without the timing cache"
+        return None, ""
 
     def give_up(self) -> None:
         """Ends the child because nobody waits for it any longer: its tries do not count, nothing half-written stays."""
@@ -339,6 +350,17 @@ def build_plan(
         while not build.poll(report, WAIT_S):
             pass
     return store.load(request.key).manifest
+
+
+def last_words(stderr: str) -> str:
+    """The last lines that a child said; of a crash reported by faulthandler the fault and the innermost line."""
+    said, mark, report = stderr.strip().rpartition(CRASH_MARK)
+    if not mark:
+        said, report = report, ""
+    lines = [line.strip() for line in said.strip().splitlines()[-4:]]
+    fault = [line.strip() for line in report.splitlines() if line]
+    innermost = next((line for line in fault if line.startswith("File ")), "")
+    return " | ".join(filter(None, [*lines, *fault[:1], innermost]))
 
 
 def sounds_like_memory(text: str) -> bool:

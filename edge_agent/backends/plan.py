@@ -286,6 +286,14 @@ class PlanStore:
         """Where this device's timing cache lies."""
         return self.directory / f"timing-{environment.fingerprint}.cache"
 
+    def set_timing_cache_aside(self, environment: Environment) -> bool:
+        """Moves this device's timing cache to `.bad`, so that the next build measures anew; whether there was one."""
+        path = self.timing_cache_path(environment)
+        if not path.exists():
+            return False
+        path.replace(path.with_name(path.name + ".bad"))
+        return True
+
     @contextmanager
     def building(self) -> Iterator[None]:
         """Holds the folder's one build permit. PlansBusy while another process builds into the same folder."""

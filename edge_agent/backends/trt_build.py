@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import faulthandler
 import json
 import os
 import signal
@@ -216,6 +217,7 @@ def run(request: BuildRequest, say: Say) -> None:
 def main() -> int:
     """0 when the plan is stored, 1 when not (an event says why)."""
     be_the_first_to_go()
+    faulthandler.enable(all_threads=False)  # where TensorRT crashes, the agent's log is to say in which call
     request = BuildRequest.from_json(json.load(sys.stdin))
     with own_standard_output() as out:
         lock = threading.Lock()

@@ -103,7 +103,44 @@ def test_restarts_do_not_build_for_ever(request_: BuildRequest, store: PlanStore
 def test_crash_is_told_with_its_last_words(request_: BuildRequest, store: PlanStore) -> None:
     with pytest.raises(BuildFailed, match="by signal 11 and no plan: .*Segmentation fault in libnvinfer") as failure:
         build(request_, store, "crash")
-    assert failure.value.kind == "build"
+    assert failure.value.kind == "crash"
+
+
+CRASHER = """
+import faulthandler, json, os, signal, sys
+faulthandler.enable(all_threads=False)
+from edge_agent.backends.build_job import BuildRequest
+from edge_agent.backends.plan import PlanStore
+request = BuildRequest.from_json(json.load(sys.stdin))
+store = PlanStore(request.plans_dir)
+if store.timing_cache_path(request.key.environment).exists():
+    print("one | two", file=sys.stderr, flush=True)
+    os.kill(os.getpid(), signal.SIGSEGV)
+store.save(request.key, b"plan", 1.0, 1)
+print(json.dumps({"event": "done"}), flush=True)
+"""
+
+
+def test_crash_is_tried_again_without_the_timing_cache(
+    request_: BuildRequest, store: PlanStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = store.timing_cache_path(ENVIRONMENT)
+    cache.parent.mkdir()
+    cache.write_bytes(b"measured")
+    build_plan(request_, store, None, [sys.executable, "-c", CRASHER])
+    assert store.load(request_.key).content == b"plan"
+    assert not cache.exists()
+    assert cache.with_name(cache.name + ".bad").read_bytes() == b"measured"
+    assert "trying once more without the timing cache" in caplog.text
+    assert 'ended by signal 11 and no plan: one | two | Segmentation fault | File "<string>", line 10' in caplog.text
+
+
+def test_crash_without_a_timing_cache_is_not_tried_again(request_: BuildRequest, store: PlanStore) -> None:
+    command = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"]
+    with pytest.raises(BuildFailed, match="signal 11") as failure:
+        build_plan(request_, store, None, command)
+    assert failure.value.kind == "crash"
+    assert store.tries(request_.key) == 1
 
 
 def test_child_that_says_nothing_is_an_error_with_its_exit_code(request_: BuildRequest, store: PlanStore) -> None:
