@@ -32,7 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     open_missing_streams()
     try:
         args = parser().parse_args(argv)  # imports the verbs: Ctrl-C may come meanwhile
-        return int(args.func(args))
+        code = int(args.func(args))
+        sys.stdout.flush()  # what Python still holds back can fail as well, and then only here
+        return code
     except EdgeAgentError as exc:
         print(f"edge-agent: {exc}", file=sys.stderr)
         return exc.exit_code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,19 +12,32 @@ import pytest
 from tests.conftest import ROOT
 
 
-def edge_agent(*argv: str, redirect: str) -> subprocess.CompletedProcess[str]:
+def edge_agent(*argv: str, redirect: str, unbuffered: str = "") -> subprocess.CompletedProcess[str]:
     """`edge-agent ARGV` with a shell's redirections."""
     script = f'exec "$@" {redirect}'
     command = ["sh", "-c", script, "sh", sys.executable, "-m", "edge_agent", *argv]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("argv", [("config", "schema"), ("models", "list")])
-def test_a_full_disk_behind_stdout_is_said_in_one_line(argv: tuple[str, ...]) -> None:
-    done = edge_agent(*argv, redirect="> /dev/full")
+def test_a_full_disk_behind_stdout_is_said_in_one_line(argv: tuple[str, ...], unbuffered: str) -> None:
+    done = edge_agent(*argv, redirect="> /dev/full", unbuffered=unbuffered)
     assert done.returncode == 1
     assert done.stderr == "edge-agent: the output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_who_has_gone_is_no_error(unbuffered: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "edge_agent", "models", "list"]
+    environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(command, cwd=ROOT, env=environ, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("redirect", [">&-", ">&- <&-"])
