@@ -32,9 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     open_missing_streams()
     try:
         args = parser().parse_args(argv)  # imports the verbs: Ctrl-C may come meanwhile
-        code = int(args.func(args))
-        sys.stdout.flush()  # what Python still holds back can fail as well, and then only here
-        return code
+        return carried_out(args)
     except EdgeAgentError as exc:
         print(f"edge-agent: {exc}", file=sys.stderr)
         return exc.exit_code
@@ -49,6 +47,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         leave_quietly()
         print(f"edge-agent: the output cannot be written: {exc.strerror}", file=sys.stderr)
         return 1
+
+
+def carried_out(args: argparse.Namespace) -> int:
+    """The verb's exit code, its output written: what Python still holds back can fail as well."""
+    code = int(args.func(args))
+    sys.stdout.flush()
+    return code
 
 
 def parser() -> argparse.ArgumentParser:
