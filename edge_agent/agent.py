@@ -12,14 +12,16 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from edge_agent import messages, registry
 from edge_agent.board import Board
+from edge_agent.cameras.base import Clock
 from edge_agent.cameras.capture import CaptureThread
+from edge_agent.cameras.repeat_log import RepeatLog
 from edge_agent.cameras.status import CameraStatus
 from edge_agent.config import CameraConfig, Config
 from edge_agent.errors import ConfigError, EdgeAgentError, EngineError, FrameError, in_one_line
@@ -89,6 +91,7 @@ class Agent:
     vitals: Vitals
     no_text: NoTextLimit
     publisher: Publisher
+    journal: RepeatLog = field(default_factory=lambda: RepeatLog(log, Clock()))
     upcoming: Frame | None = None  # taken early, so that its text is being looked for already
     told: tuple[PipelineState, float] = ("starting", float("-inf"))  # the state said last, and when, monotonic s
 
@@ -116,7 +119,8 @@ class Agent:
             reading = self.pipeline.read(frame, self.look_ahead)
         except FrameError as exc:
             self.vitals.count(frame.camera, "failed")
-            log.warning("frame %d of camera %s dropped: %s", frame.seq, frame.camera, exc)
+            text = f"frame {frame.seq} of camera {frame.camera} dropped: {exc}"
+            self.journal.write(logging.WARNING, frame.camera, text)
             return
         except EngineError as exc:
             self.say_health("fault", reason=str(exc))

@@ -387,6 +387,25 @@ def test_frame_error_costs_one_frame() -> None:
     assert agent.vitals.frames()["one"]["failed"] == 1
 
 
+def test_every_frame_failing_is_said_a_few_times_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    stop = threading.Event()
+    seen = 0
+
+    def always_fails(feed: Feed) -> dict[str, Array]:
+        nonlocal seen
+        seen += 1
+        if seen == 200:
+            stop.set()
+        raise FrameError("made to fail")
+
+    agent = made_agent(made_pipeline(always_fails), {"one": 0.0005}, MemoryOutbox(10_000_000, 3600))
+    agent.cameras[0].start()
+    agent.main_loop(stop, SILENT)
+    agent.cameras[0].stop(5)
+    assert agent.vitals.frames()["one"]["failed"] == 200
+    assert 1 <= sum("made to fail" in record.message for record in caplog.records) < 30
+
+
 def test_engine_error_ends_the_loop_after_saying_so() -> None:
     def broken(feed: Feed) -> dict[str, Array]:
         raise EngineError("an illegal memory access was encountered")
