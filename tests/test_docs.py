@@ -26,7 +26,6 @@ COMMAND = re.compile(r"(?:\.venv/bin/|(?<![\w/-]))edge-agent ((?:--?)?[a-z<][^`\
 CODE = re.compile(r"```.*?\n(.*?)```|`([^`\n]+)`", re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CAMERAS = {"cameras": {"line1": {}}}
-NOT_YET = {ROOT / "docs" / "benchmarks.md"}  # linked before it was written; to be taken out with the file's arrival
 
 
 def documents() -> pytest.MarkDecorator:
@@ -171,20 +170,16 @@ def test_every_file_that_a_document_names_exists(path: Path) -> None:
     here = path.read_text(encoding="utf-8")
     named = [word for word in words_in_text(path) if re.fullmatch(r"[\w.-]+(?:/[\w.-]+)+\.(?:py|md|yaml|toml)", word)]
     made_at_run_time = "demo-out/"
-    assert [name for name in named if not name.startswith(made_at_run_time) and not there(ROOT / name)] == []
+    assert [name for name in named if not name.startswith(made_at_run_time) and not (ROOT / name).exists()] == []
     for link in LINK.findall(re.sub(r"```.*?```", "", here, flags=re.DOTALL)):
         target, _, heading = link.partition("#")
         if re.match(r"[a-z]+:", target):
             continue
         file = path.parent / target if target else path
-        assert there(file), f"{path.name} links to {link}"
+        assert file.exists(), f"{path.name} links to {link}"
         if heading:
             headings = re.findall(r"^#+ (.*)", file.read_text("utf-8"), re.MULTILINE)
             assert heading in {anchor(text) for text in headings}, f"{path.name} links to {link}"
-
-
-def there(file: Path) -> bool:
-    return file.exists() or file in NOT_YET
 
 
 def anchor(heading: str) -> str:
