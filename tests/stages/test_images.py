@@ -54,3 +54,16 @@ def test_warp_of_a_large_text_averages_thin_strokes() -> None:
     crop = warp_quad(frame, quad, 48, 48)
     assert abs(float(crop.mean()) - 255 / 8) < 6
     assert crop.std() < 30
+
+
+def test_warp_starts_from_whole_pixels_at_the_texts_own_size() -> None:
+    frame = np.random.default_rng(0).integers(0, 255, (60, 120, 3)).astype(np.uint8)
+    quad = Quad(np.array([[10.3, 9.6], [90.4, 9.7], [90.2, 34.4], [9.8, 34.3]], np.float32))
+    assert (warp_quad(frame, quad, 80, 24) == frame[10:34, 10:90]).all()
+
+
+@pytest.mark.parametrize("side", [0.2, 1, 3])
+def test_warp_of_a_text_smaller_than_a_pixel_is_a_crop_all_the_same(side: float) -> None:
+    frame = np.full((20, 20, 3), 50, np.uint8)
+    quad = Quad(np.array([[5, 5], [5 + side, 5], [5 + side, 5 + side], [5, 5 + side]], np.float32))
+    assert warp_quad(frame, quad, 32, 48).shape == (48, 32, 3)
