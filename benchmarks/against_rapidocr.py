@@ -5,8 +5,9 @@
 DIR holds `synth/` and `real/`, each with pictures and `gt.json` ({file: [{text, poly}]}), and `score.py` with
 `synth_score(gt, read)` and `real_score(gt, read)` (elsewhere: --score). Every program has a process of its own, pinned
 to the same CPUs, and only one computes at a time; the order turns from frame to frame, so that whatever else the
-machine does hits all alike. RapidOCR runs with its default settings but for the threads, in an environment of its own
-that this script makes once (--rapidocr-venv), with the onnxruntime, OpenCV and numpy versions of ours.
+machine does hits all alike, and each frame counts with its fastest round. RapidOCR runs with its default settings but
+for the threads, in an environment of its own that this script makes once (--rapidocr-venv), with the onnxruntime,
+OpenCV and numpy versions of ours.
 
 Rows besides the two programs, for honesty: RapidOCR without its angle classifier (edge_agent has none), and both
 programs as one process per CPU with one thread each, the frames shared out between them.
@@ -175,16 +176,14 @@ def by_turns(programs: Sequence[Program], pictures: Sequence[Path], rounds: int)
                 row.cpu_seconds.clear()
         print(f"  round {number} of {rounds}", file=sys.stderr)
     for row in programs:
-        row.figures.frames_per_s = rounds * len(pictures) / sum(row.figures.seconds)
+        row.figures.frames_per_s = len(pictures) / sum(best(row.figures.seconds, rounds))
         row.figures.cpu_s_per_frame = sum(row.cpu_seconds) / len(row.cpu_seconds)
 
 
-def ratio_to(ours: Figures, other: Figures) -> float:
-    """How many times faster: the other's time over ours, turn by turn, weighted by time; robust against one hiccup."""
-    pairs = sorted(zip(other.seconds, ours.seconds, strict=True), key=lambda pair: pair[0] / pair[1])
-    cut = len(pairs) // 10  # of either end
-    kept = pairs[cut : len(pairs) - cut]
-    return sum(theirs for theirs, _ in kept) / sum(own for _, own in kept)
+def best(seconds: Sequence[float], rounds: int) -> list[float]:
+    """Each turn's fastest round: what it takes when nothing else has the CPUs."""
+    turns = len(seconds) // rounds
+    return [min(seconds[turn::turns]) for turn in range(turns)]
 
 
 def load_score(path: Path) -> Any:
@@ -217,7 +216,7 @@ def table(title: str, rows: Sequence[Figures]) -> str:
     blocks = {1: rows[0], 2: next(row for row in rows[1:] if row.program.startswith(EDGE_AGENT))}
     for n, row in enumerate(rows):
         ours = blocks[1] if n < 3 else blocks[2]
-        gain = "" if row is ours else f"{ratio_to(ours, row):.2f}"
+        gain = "" if row is ours else f"{ours.frames_per_s / row.frames_per_s:.2f}"
         memory = "" if row is ours else f"{ours.peak_mb / row.peak_mb:.2f}"
         text = "  ".join(f"{name} {value:.2f}" for name, value in shown(row.score).items())
         figures = f"{row.frames_per_s:7.2f}{gain:>7}{row.cpu_s_per_frame:7.2f}{row.peak_mb:9.0f}{memory:>7}"
