@@ -49,13 +49,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """What the child is told."""
+    """What the child is told. `detailed`: the plan is to tell types, formats and kernels of its layers."""
 
     onnx_path: Path
     plans_dir: Path
     key: PlanKey
     workspace_bytes: int = DEFAULT_WORKSPACE_BYTES
     device_index: int = 0
+    detailed: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the child's standard input."""
@@ -65,6 +66,7 @@ class BuildRequest:
             "key": self.key.to_json(),
             "workspace_bytes": self.workspace_bytes,
             "device_index": self.device_index,
+            "detailed": self.detailed,
         }
 
     @staticmethod
@@ -76,6 +78,7 @@ class BuildRequest:
             key=PlanKey.from_json(value["key"]),
             workspace_bytes=int(value["workspace_bytes"]),
             device_index=int(value["device_index"]),
+            detailed=bool(value["detailed"]),
         )
 
 

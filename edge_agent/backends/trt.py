@@ -163,6 +163,7 @@ class TrtBackend:
             key,
             self.settings.workspace_bytes,
             self.settings.device_index,
+            self.settings.detailed,
         )
 
     def _build(self, key: PlanKey, onnx_path: Path) -> Manifest:

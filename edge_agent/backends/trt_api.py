@@ -164,9 +164,13 @@ def use_dla(builder: trt.Builder, config: trt.IBuilderConfig, core: int | None) 
     config.set_flag(trt.BuilderFlag.GPU_FALLBACK)
 
 
-def set_verbosity(config: trt.IBuilderConfig) -> None:
-    """Lets the plan tell types, formats and kernels of its layers: some kB more, see `create_context` for the rest."""
-    config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED
+def set_verbosity(config: trt.IBuilderConfig, detailed: bool) -> None:
+    """What the plan tells of its layers: their names, or with `detailed` also types, formats and kernels.
+
+    Not for every plan: with it TensorRT 8.6.0 was seen to crash while building FP16 encoders (2026-11-30).
+    """
+    verbosity = trt.ProfilingVerbosity
+    config.profiling_verbosity = verbosity.DETAILED if detailed else verbosity.LAYER_NAMES_ONLY
 
 
 def watch_progress(config: trt.IBuilderConfig, report: Callable[[str, int, int], None]) -> bool:

@@ -106,7 +106,7 @@ def configure(builder: trt.Builder, config: trt.IBuilderConfig, request: BuildRe
         say(log(f"little memory is free: workspace {workspace >> 20} MiB instead of {request.workspace_bytes >> 20}"))
     trt_api.set_workspace(config, workspace)
     config.builder_optimization_level = options.optimisation_level
-    trt_api.set_verbosity(config)
+    trt_api.set_verbosity(config, request.detailed)
     trt_api.set_precision(config, options)
     trt_api.set_tactic_sources(config, options.tactic_sources)
     trt_api.set_hardware_compatibility(config, options.hardware_compatible)

@@ -23,6 +23,8 @@ class TrtSettings:
     `serve_while_building`: `load` gives an engine that runs on the last good plan, or on the CPU with `cpu_threads`
     threads (0: one per core), until the plan is built; for who calls `attend`. Else `load` waits for the build.
 
+    `detailed`: plans that are built tell types, formats and kernels of their layers; binds a plan to nothing.
+
     `gpu_memory_bytes`: what buffers, scratch and weights may take together, None for no bound.
     """
 
@@ -37,3 +39,4 @@ class TrtSettings:
     builder: Sequence[str] = BUILDER_COMMAND
     serve_while_building: bool = False
     cpu_threads: int = 0
+    detailed: bool = False

@@ -40,6 +40,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "--suggest-profiles", action="store_true", help="build nothing; show profiles tuned to the shapes seen here"
     )
+    parser.add_argument(
+        "--layer-details", action="store_true", help="plans tell types and kernels too, for `bench --layers`"
+    )
     parser.add_argument("--config", type=Path, metavar="FILE", help="the agent's settings (default: built in)")
     parser.add_argument("--models-dir", type=Path, metavar="DIR", help="where the models are (default: as configured)")
     tuning = parser.add_argument_group(
@@ -124,6 +127,7 @@ def trt_settings(args: argparse.Namespace, settings: Config, models_dir: Path) -
         plans_dir=args.plans_dir or agents.plans_dir,
         options=replace(agents.options, **{name: value for name, value in options.items() if value is not None}),
         workspace_bytes=agents.workspace_bytes if args.workspace_mb is None else args.workspace_mb << 20,
+        detailed=args.layer_details,
     )
 
 

@@ -87,10 +87,18 @@ def test_profiles_and_options_reach_the_builder(trt: Any, net: Path) -> None:
     shapes = [[shape.shape for shape in profile.shapes["image"]] for profile in config.profiles]
     assert shapes == [[p.min["image"], p.opt["image"], p.max["image"]] for p in (PROFILE, WIDE)]
     assert config.builder_optimization_level == 1
-    assert config.profiling_verbosity.name == "DETAILED", "bench --layers shows what the plan tells"
+    assert config.profiling_verbosity.name == "LAYER_NAMES_ONLY"
     assert trt.seen["workspace"] == 256 << 20
     assert trt.seen["tactic_sources"] == 0b10000
     assert all(event["event"] == "progress" for event in said)
+
+
+def test_details_of_layers_are_kept_on_wish_and_bind_the_plan_to_nothing(trt: Any, net: Path) -> None:
+    request = dataclasses.replace(request_for(net), detailed=True)
+    assert BuildRequest.from_json(request.to_json()) == request
+    trt.build.build(request, lambda event: None)
+    assert trt.seen["config"].profiling_verbosity.name == "DETAILED"
+    assert request.key == request_for(net).key
 
 
 def test_int8_model_is_built_as_int8_and_as_nothing_else(trt: Any, tmp_path: Path) -> None:

@@ -115,6 +115,19 @@ def test_settings_of_the_agent_are_the_defaults(tensorrt: Any, models_dir: Path,
     assert run("det", "--models-dir", str(models_dir), "--config", str(config), "--optimisation-level", "2") == 0
     assert tensorrt.settings.options == BuildOptions("fp32", optimisation_level=2)
     assert tensorrt.settings.workspace_bytes == 200 << 20
+    assert not tensorrt.settings.detailed
+
+
+def test_layer_details_are_kept_in_the_plan_that_the_agent_loads(
+    tensorrt: Any, models_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    requests = []
+    make = tensorrt.backend.BuildRequest
+    tensorrt.backend.BuildRequest = lambda *values: requests.append(make(*values)) or requests[-1]
+    assert run("det", "--models-dir", str(models_dir), "--layer-details") == 0
+    assert [request.detailed for request in requests] == [True]
+    assert run("det", "--models-dir", str(models_dir), "--if-stale") == 0
+    assert "fits and is whole" in capsys.readouterr().out
 
 
 def test_int8_takes_the_quantised_file_or_says_how_to_make_it(models_dir: Path) -> None:
