@@ -32,6 +32,8 @@ def half_precision(onnx_path: Path) -> bytes:
     try:
         model = onnx.load(onnx_path)
         if not any(tensor.data_type == onnx.TensorProto.FLOAT16 for tensor in model.graph.initializer):
+            for number, node in enumerate(model.graph.node):
+                node.name = node.name or f"node_{number}"  # onnxruntime before 1.24 names its casts after the nodes
             model = convert_float_to_float16(model, keep_io_types=True, op_block_list=list(FLOAT32_OPERATORS))
         content: bytes = model.SerializeToString()
     except (DecodeError, ValueError, RuntimeError, OSError) as exc:

@@ -86,7 +86,7 @@ class OrtEngine:
             session = onnxruntime.InferenceSession(str(onnx_path), session_options(threads), providers=list(PROVIDERS))
         except ORT_ERRORS as exc:
             raise ModelError(
-                f"{onnx_path} cannot be loaded by onnxruntime {onnxruntime.__version__}: {exc}; "
+                f"{onnx_path} cannot be loaded by onnxruntime {onnxruntime.__version__}: {' '.join(str(exc).split())}; "
                 "fetch it again with `edge-agent models fetch`, or update onnxruntime"
             ) from exc
         self._onnx_path = onnx_path

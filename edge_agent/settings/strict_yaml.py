@@ -272,7 +272,7 @@ _TRAPS = (
         "is a number in base 60 to YAML 1.1; put it in quotes",
     ),
     (
-        re.compile(r"[-+]?0[xXoObB][0-9a-fA-F_]+"),
+        re.compile(r"[-+]?0(?:[xX][0-9a-fA-F_]+|[oO][0-7_]+|[bB][01_]+)"),
         "is a hexadecimal, octal or binary number to some YAML; put it in quotes, or write a decimal number",
     ),
     (

@@ -293,6 +293,7 @@ def test_hundreds_of_problems_are_cut_short() -> None:
     "value",
     [
         *["NO", "y", "0012", "22:00", "08:30", "2026-01-01", "1e3", "1_000", "12", "0x1F", "", " x ", "a: b", "#", "~"],
+        *["0b65bdc8", "0o9f", "0b11", "0o17", "0xg"],  # a digest may begin like a number
         *["<<", "=", "*a", "München", "two\nlines", "rtsp://a:***@h/", "true", ".inf", "-", "'", '"', "\u2028"],
         "x" * 2000,
     ],
