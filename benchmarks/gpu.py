@@ -169,9 +169,9 @@ def models(args: argparse.Namespace) -> list[Any]:
     made = []
     for name in ("bert-large", "bert-base"):
         path = args.plans_dir / name / "model.onnx"
-        model = support.Model(name, path, (support.tokens_profile(8, 128),), level=support.ENCODER_LEVEL)
-        made += [model, half(args, model)]
-    made.append(replace(made[2], name="bert-base-fp32", precision="fp32"))
+        model = support.Model(name, path, (support.tokens_profile(8, 128),), level=support.ENCODER_LEVELS["fp16"])
+        plain = replace(model, name=f"{name}-fp32", precision="fp32", level=support.ENCODER_LEVELS["fp32"])
+        made += [model, half(args, model), plain]
     ocr = support.ocr_models()
     made += ocr
     for model in ocr:

@@ -32,6 +32,9 @@ MEMINFO = Path("/proc/meminfo")
 STDERR_KEPT_BYTES = 4000
 WAIT_S = 0.5
 FailureKind = Literal["build", "crash", "memory", "model"]
+CRASH_ADVICE = (
+    "TensorRT itself crashed; backend.tensorrt.optimisation_level: 0, precision: fp32 or another TensorRT may do better"
+)
 CRASH_MARK = "Fatal Python error: "  # how faulthandler's report begins
 # what TensorRT's builder says when memory ran out, next to plain "out of memory"
 MEMORY_WORDS = (
@@ -229,7 +232,9 @@ class BuildJob:
         tail = self._stderr_tail()
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         kind = "memory" if sounds_like_memory(tail) else "crash" if code < 0 else "build"
-        advice = f"; {memory_advice(self.request.workspace_bytes)}" if kind == "memory" else ""
+        advice = {"memory": f"; {memory_advice(self.request.workspace_bytes)}", "crash": f"; {CRASH_ADVICE}"}.get(
+            kind, ""
+        )
         return BuildFailed(f"building {model} ended {how} and no plan: {tail or 'it said nothing'}{advice}", kind)
 
     def _stderr_tail(self) -> str:

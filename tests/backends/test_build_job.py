@@ -140,6 +140,7 @@ def test_crash_without_a_timing_cache_is_not_tried_again(request_: BuildRequest,
     with pytest.raises(BuildFailed, match="signal 11") as failure:
         build_plan(request_, store, None, command)
     assert failure.value.kind == "crash"
+    assert "optimisation_level: 0" in str(failure.value)
     assert store.tries(request_.key) == 1
 
 
