@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import os
 import sys
 from collections.abc import Sequence
 
@@ -30,6 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Parses, calls the verb's function and returns the exit code: 0 done, 1 done in part, 2 usage, 70 and 78 as
     edge_agent.errors says."""
     open_missing_streams()
+    # numpy's own threads would gain nothing on matrices as small as ours, and spin on every core after each product
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         args = parser().parse_args(argv)  # imports the verbs: Ctrl-C may come meanwhile
         return carried_out(args)
