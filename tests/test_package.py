@@ -35,7 +35,7 @@ def test_onnxruntime_reports_to_nobody_and_leaves_nothing_in_the_home_folder(tmp
 ONE_THREAD = """
 import contextlib, os
 from edge_agent.__main__ import main
-with contextlib.suppress(SystemExit), contextlib.redirect_stdout(None):
+with contextlib.suppress(SystemExit):
     main(["--version"])
 import numpy
 print(len(os.listdir("/proc/self/task")))
@@ -46,4 +46,4 @@ def test_numpy_computes_in_the_thread_that_asks() -> None:
     environ = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     command = [sys.executable, "-c", ONE_THREAD]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == "1\n", done.stderr
+    assert done.stdout.splitlines()[-1] == "1", done.stderr
