@@ -168,6 +168,10 @@ class Agent:
             "latency_ms": self.vitals.latency_ms,
             "cameras": lambda: {camera.name: figures(camera.status()) for camera in self.cameras},
             "withheld_no_text": lambda: dict(self.no_text.withheld),
+            "left_out": lambda: {
+                "boxes": self.pipeline.detector.left_out,
+                "fields": self.pipeline.extractor.dropped,
+            },
             "outbox": lambda: asdict(self.outbox.stats()),
         }
 

@@ -260,7 +260,7 @@ class PipelineConfig(Section):
     """Mean probability, 0 to 1, that a box of text needs; lower finds fainter text and more that is none."""
     unclip_ratio: Annotated[float, Field(ge=0.5, le=5.0)] = 1.6
     """How far a found box is widened: area x this / perimeter, on each side."""
-    max_boxes: Annotated[int, Field(ge=1, le=5000)] = 1000
+    max_boxes: Annotated[int, Field(ge=1, le=5000)] = 500
     """Most boxes read in one frame; the largest are kept."""
     min_confidence: Share = 0.5
     """Lines read with less confidence, 0 to 1, are left out."""

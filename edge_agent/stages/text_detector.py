@@ -27,7 +27,7 @@ class DetectorSettings:
     pixel_threshold: float = 0.3
     box_threshold: float = 0.5
     unclip_ratio: float = 1.6
-    max_boxes: int = 1000
+    max_boxes: int = 500
 
 
 class TextDetector:
@@ -37,6 +37,7 @@ class TextDetector:
     def __init__(self, engine: Engine, settings: DetectorSettings) -> None:
         self.engine = engine
         self.settings = settings
+        self.left_out = 0  # regions beyond max_boxes, since the start
         self._begun: Image | None = None
 
     def begin(self, image: Image) -> None:
@@ -57,7 +58,9 @@ class TextDetector:
 
     def boxes(self, probability: npt.NDArray[np.uint8], image: Image) -> tuple[TextBox, ...]:
         """Boxes in px of `image`, in no particular order; empty where there is no text."""
-        return postprocess(probability, image.shape[1], image.shape[0], self.settings)
+        regions = text_regions(probability, self.settings.pixel_threshold)
+        self.left_out += max(0, len(regions) - self.settings.max_boxes)
+        return boxes_around(regions, probability, image.shape[1], image.shape[0], self.settings)
 
     def detect(self, image: Image) -> tuple[TextBox, ...]:
         """`probability` and `boxes` in one."""
@@ -79,15 +82,32 @@ def preprocess(image: Image, settings: DetectorSettings) -> npt.NDArray[np.uint8
 def postprocess(
     probability: npt.NDArray[np.uint8], width_px: int, height_px: int, settings: DetectorSettings
 ) -> tuple[TextBox, ...]:
-    """Boxes in px of a frame of `width_px` x `height_px` from its probability map, uint8 (H', W').
+    """Boxes in px of a frame of `width_px` x `height_px` from its probability map, uint8 (H', W')."""
+    regions = text_regions(probability, settings.pixel_threshold)
+    return boxes_around(regions, probability, width_px, height_px, settings)
 
-    A box is the smallest rectangle around a connected region above `pixel_threshold`, kept when the mean probability
-    inside reaches `box_threshold`, then grown by area * unclip_ratio / perimeter (eq. 10 of the paper): the network
-    is trained to see text shrunk. For a rectangle that offset and the box around it have a closed form.
-    """
-    region = (probability > round(settings.pixel_threshold * 255)).view(np.uint8)
+
+def text_regions(probability: npt.NDArray[np.uint8], threshold: float) -> Sequence[npt.NDArray[np.int32]]:
+    """The contours of the connected regions whose probability is above `threshold`, in px of the map."""
+    region = (probability > round(threshold * 255)).view(np.uint8)
     region = cv2.dilate(region, np.ones((2, 2), np.uint8))
     contours, _ = cv2.findContours(region, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
+    return contours
+
+
+def boxes_around(
+    contours: Sequence[npt.NDArray[np.int32]],
+    probability: npt.NDArray[np.uint8],
+    width_px: int,
+    height_px: int,
+    settings: DetectorSettings,
+) -> tuple[TextBox, ...]:
+    """The boxes of the regions, in px of the frame; of more than `max_boxes` regions the largest.
+
+    A box is the smallest rectangle around a region, kept when the mean probability inside reaches `box_threshold`,
+    then grown by area * unclip_ratio / perimeter (eq. 10 of the paper): the network is trained to see text shrunk.
+    For a rectangle that offset and the box around it have a closed form.
+    """
     scale = np.array([width_px / probability.shape[1], height_px / probability.shape[0]], np.float32)
     boxes = []
     for contour in largest(contours, settings.max_boxes):

@@ -99,3 +99,16 @@ def test_search_begun_for_another_frame_is_never_taken_for_this_one() -> None:
     assert len(detector.detect(full)) == 1
     assert len(engine.feeds) == 3
     assert detector.detect(empty) == ()
+
+
+def test_of_too_many_regions_the_largest_are_taken_and_the_others_counted() -> None:
+    centres = [(60.0 + 120 * (n % 10), 60.0 + 60 * (n // 10)) for n in range(60)]
+    canvas = map_with(*((centre, (40.0 + n, 14.0), 0.0) for n, centre in enumerate(centres)))
+    image = np.zeros((736, 1312, 3), np.uint8)
+    engine = FakeEngine(lambda feed: {"probability": canvas[None]}, (TensorSpec("image", "uint8", (1, None, None, 3)),))
+    stage = TextDetector(engine, DetectorSettings(max_boxes=25))
+    found = stage.detect(image)
+    assert sorted(round(float(box.quad.centre[0])) for box in found) == sorted(round(x) for x, _ in centres[35:])
+    assert stage.left_out == 35
+    stage.detect(image)
+    assert stage.left_out == 70
