@@ -59,6 +59,7 @@ def main() -> int:
     """0 when every part ended well."""
     args = parsed()
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the product's command line has it
     os.environ.setdefault("EDGE_AGENT_GPU_TACTICS", args.tactics)
     os.environ["EDGE_AGENT_GPU_PLANS"] = str(args.plans_dir.resolve())
     if args.frames:
