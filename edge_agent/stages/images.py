@@ -10,6 +10,8 @@ from edge_agent.records import Quad
 
 Image = npt.NDArray[np.uint8]
 
+LONGEST_SIDE = 32_766  # px; OpenCV 4 warps nothing longer, neither from nor to: it counts in 16 bits
+CUBIC_REACH = 2  # px around a point that cubic interpolation looks at
 MAX_SHRINK = 8  # a crop is never made more than so many times larger than what is kept of it
 
 
@@ -45,12 +47,26 @@ def warp_quad(image: Image, quad: Quad, width_px: int, height_px: int) -> Image:
     In two steps, as the crops that text networks learn from are made: at its own size from whole pixels, cubic, then
     bilinear, or averaged where it shrinks to less than half. In one step they read a word in a hundred worse.
     """
-    points = np.round(quad.points)
+    image, points = warpable(image, np.round(quad.points))
     sides = points[[1, 3]] - points[0], points[2] - points[[3, 1]]
     along, across = np.linalg.norm(sides, axis=2).max(axis=0)
-    wide = int(np.clip(along, 1, MAX_SHRINK * width_px))
-    high = int(np.clip(across, 1, MAX_SHRINK * height_px))
+    wide = int(np.clip(along, 1, min(MAX_SHRINK * width_px, LONGEST_SIDE)))
+    high = int(np.clip(across, 1, min(MAX_SHRINK * height_px, LONGEST_SIDE)))
     corners = np.array([[0, 0], [wide, 0], [wide, high], [0, high]], np.float32)
     matrix = cv2.getPerspectiveTransform(points, corners)
     crop = cv2.warpPerspective(image, matrix, (wide, high), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
     return resized(np.asarray(crop, np.uint8), width_px, height_px)
+
+
+def warpable(image: Image, points: npt.NDArray[np.float32]) -> tuple[Image, npt.NDArray[np.float32]]:
+    """The image and the points (4, 2) in it, as they are where OpenCV can warp the image; else the part around the
+    points, made smaller where it is still too long."""
+    if max(image.shape[:2]) <= LONGEST_SIDE:
+        return image, points
+    size = np.array(image.shape[1::-1])
+    left, top = np.clip(points.min(axis=0).astype(int) - CUBIC_REACH, 0, size - 1)
+    right, bottom = np.clip(points.max(axis=0).astype(int) + CUBIC_REACH + 1, (left + 1, top + 1), size)
+    part = image[top:bottom, left:right]
+    scale = np.minimum(LONGEST_SIDE / np.array(part.shape[1::-1]), 1.0)
+    wide, high = np.maximum(np.array(part.shape[1::-1]) * scale, 1).astype(int)
+    return resized(part, int(wide), int(high)), ((points - (left, top)) * scale).astype(np.float32)

@@ -92,7 +92,7 @@ def text_regions(probability: npt.NDArray[np.uint8], threshold: float) -> Sequen
     region = (probability > round(threshold * 255)).view(np.uint8)
     region = cv2.dilate(region, np.ones((2, 2), np.uint8))
     contours, _ = cv2.findContours(region, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
-    return contours
+    return tuple(contours)
 
 
 def boxes_around(

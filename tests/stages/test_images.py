@@ -67,3 +67,37 @@ def test_warp_of_a_text_smaller_than_a_pixel_is_a_crop_all_the_same(side: float)
     frame = np.full((20, 20, 3), 50, np.uint8)
     quad = Quad(np.array([[5, 5], [5 + side, 5], [5 + side, 5 + side], [5, 5 + side]], np.float32))
     assert warp_quad(frame, quad, 32, 48).shape == (48, 32, 3)
+
+
+@pytest.mark.parametrize("length", [33_000, 66_000])
+@pytest.mark.parametrize("turned", [False, True])
+def test_warp_takes_from_a_frame_longer_than_16_bits_count(length: int, turned: bool) -> None:
+    frame = np.full((60, length, 3), 40, np.uint8)
+    frame[10:40, length - 500 : length - 400] = (10, 20, 200)
+    points = np.array([[length - 500, 10], [length - 400, 10], [length - 400, 40], [length - 500, 40]], np.float32)
+    if turned:
+        frame, points = np.ascontiguousarray(frame.swapaxes(0, 1)), points[:, ::-1]
+    crop = warp_quad(frame, Quad(points), 100, 30)
+    assert crop.shape == (30, 100, 3)
+    assert (crop == (10, 20, 200)).all()
+
+
+def test_warp_takes_a_text_longer_than_16_bits_count() -> None:
+    frame = np.zeros((60, 70_000, 3), np.uint8)
+    frame[:, 35_000:] = 200
+    quad = Quad(np.array([[0, 0], [69_999, 0], [69_999, 59], [0, 59]], np.float32))
+    crop = warp_quad(frame, quad, 30_000, 48)
+    assert crop.shape == (48, 30_000, 3)
+    assert (crop[:, :14_990] == 0).all()
+    assert (crop[:, 15_010:] == 200).all()
+
+
+def test_part_of_a_long_frame_is_warped_as_the_whole_would_be() -> None:
+    picture = np.random.default_rng(0).integers(0, 255, (60, 300, 3)).astype(np.uint8)
+    frame = np.concatenate([picture, np.zeros((60, 40_000, 3), np.uint8)], axis=1)
+    whole = np.concatenate([picture, np.zeros((60, 100, 3), np.uint8)], axis=1)
+    points = np.array([[0, 5], [80, 12], [76, 40], [-4, 33]], np.float32)
+    for shift in (-3, 100):
+        quad = Quad(points + np.array([shift, 0], np.float32))
+        difference = warp_quad(frame, quad, 80, 24).astype(int) - warp_quad(whole, quad, 80, 24)
+        assert np.abs(difference).max() <= 8  # of noise from 0 to 255
