@@ -71,7 +71,7 @@ class Pipeline:
         Raises FrameError when this frame cannot be processed, EngineError when an engine failed.
         """
         timings_ms: dict[str, float] = {}
-        with timed(timings_ms, "total"):
+        with opencv_errors_of(frame), timed(timings_ms, "total"):
             with timed(timings_ms, "detect"):
                 probability = self.detector.probability(frame.image)
                 self.fingerprints = self._fingerprints()  # now: of the engines that read this frame, not the next
@@ -99,7 +99,7 @@ class Pipeline:
     def _begin(self, following: Frame | None) -> None:
         if following is None:
             return
-        with suppress(FrameError):  # it is raised again when that frame itself is read
+        with suppress(FrameError), opencv_errors_of(following):  # raised again when that frame itself is read
             self.detector.begin(following.image)
 
     def attend(self) -> Condition:
@@ -145,6 +145,16 @@ class Pipeline:
 def in_order(boxes: tuple[TextBox, ...]) -> list[TextBox]:
     """Boxes as a person would read them."""
     return [boxes[n] for n in reading_order([box.quad for box in boxes])]
+
+
+@contextmanager
+def opencv_errors_of(frame: Frame) -> Iterator[None]:
+    """What OpenCV cannot do with a frame (its versions have different limits) is that frame's failure: FrameError."""
+    try:
+        yield
+    except cv2.error as exc:
+        size = f"{frame.width_px}x{frame.height_px}"
+        raise FrameError(f"OpenCV {cv2.__version__} cannot process this frame of {size} pixels: {exc.err}") from exc
 
 
 @contextmanager

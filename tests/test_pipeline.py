@@ -15,7 +15,7 @@ import pytest
 from edge_agent.backends.ort import OrtBackend, OrtEngine
 from edge_agent.config import Config, PipelineConfig
 from edge_agent.demo.labels import render_label, sample_labels
-from edge_agent.errors import ConfigError, ModelError
+from edge_agent.errors import ConfigError, FrameError, ModelError
 from edge_agent.models.spec import ModelSpec, find_models_dir
 from edge_agent.pipeline import Pipeline, head_for, load_pipeline
 from edge_agent.records import Frame, json_bytes
@@ -89,6 +89,23 @@ def test_frame_never_repeats_the_text_of_the_one_before(pipeline: Pipeline) -> N
     frame, _ = label_frame(0)
     assert pipeline.read(frame).lines
     assert pipeline.read(frame_of(np.zeros((720, 1280, 3), np.uint8), 1)).lines == ()
+
+
+@pytest.mark.parametrize("stage", ["detector", "recogniser"])
+def test_what_opencv_cannot_do_is_that_frames_failure(
+    pipeline: Pipeline, stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame, _ = label_frame(0)
+    expected = [line.text for line in pipeline.read(frame).lines]
+
+    def fail(*_: object) -> None:
+        cv2.warpAffine(np.zeros((2, 2)), np.zeros((9, 9)), (0, 0))  # raises cv2.error as the real thing
+
+    with monkeypatch.context() as broken:
+        broken.setattr(f"edge_agent.stages.text_{stage}.{'resized' if stage == 'detector' else 'warp_quad'}", fail)
+        with pytest.raises(FrameError, match=f"OpenCV {cv2.__version__} cannot process this frame of 1280x720 pixels"):
+            pipeline.read(frame)
+    assert [line.text for line in pipeline.read(frame).lines] == expected, "the next frame is read as ever"
 
 
 def test_same_frame_reads_the_same(pipeline: Pipeline) -> None:
