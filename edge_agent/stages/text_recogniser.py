@@ -25,6 +25,9 @@ STACKED = 3.0  # height over width above which a box is no lone upright characte
 CUT_END = 0.25
 CUT_SIDE = 0.05
 
+STROKE = 0.3  # of a line's usual contrast: from here on a column belongs to a letter
+WORD_GAP = 0.17  # of a line's height: a wider gap between strokes is a space; between letters it is about 0.06
+
 
 @dataclass(frozen=True)
 class RecogniserSettings:
@@ -51,6 +54,14 @@ class Batch:
 
     members: tuple[int, ...]
     width_px: int
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A part of a line that is read on its own; `spaced`: a space stands between it and the part before."""
+
+    quad: Quad
+    spaced: bool = False
 
 
 class TextRecogniser:
@@ -82,13 +93,16 @@ class TextRecogniser:
     def read_quads(self, image: Image, quads: Sequence[Quad]) -> list[tuple[str, float]]:
         """(text, confidence 0..1) of each quad, in the same order; ("", 0.0) where nothing was read."""
         pieces = [(n, piece) for n, quad in enumerate(quads) for piece in split_wide(image, quad, self.settings)]
-        widths = [crop_width(piece, self.settings) for _, piece in pieces]
+        widths = [crop_width(piece.quad, self.settings) for _, piece in pieces]
         read: list[tuple[str, float]] = [("", 0.0)] * len(pieces)
         for batch in plan_batches(widths, self.settings):
             outputs = self.engine.infer({"image": self._crops(image, batch, pieces, widths)})
             for row, member in enumerate(batch.members):
                 read[member] = decode(outputs["index"][row], outputs["probability"][row], self.charset)
-        return [joined([read[k] for k, (n, _) in enumerate(pieces) if n == quad]) for quad in range(len(quads))]
+        parts: list[list[tuple[str, float]]] = [[] for _ in quads]
+        for (n, piece), (text, confidence) in zip(pieces, read, strict=True):
+            parts[n].append((" " * piece.spaced + text, confidence))
+        return [joined(of_one) for of_one in parts]
 
     def warm_up(self) -> None:
         """Runs once at every rung of the ladder, so that no shape is met for the first time at run time."""
@@ -96,14 +110,14 @@ class TextRecogniser:
             self.engine.infer({"image": np.zeros((1, self.settings.height_px, width_px, 3), np.uint8)})
 
     def _crops(
-        self, image: Image, batch: Batch, pieces: Sequence[tuple[int, Quad]], widths: Sequence[int]
+        self, image: Image, batch: Batch, pieces: Sequence[tuple[int, Piece]], widths: Sequence[int]
     ) -> npt.NDArray[np.uint8]:
         rows = batch_rows(len(batch.members), self.settings)
         shape = (rows, self.settings.height_px, batch.width_px, 3)
         crops = np.full(shape, self.settings.pad_value, np.uint8)
         for row, member in enumerate(batch.members):
             crops[row, :, : widths[member]] = warp_quad(
-                image, pieces[member][1], widths[member], self.settings.height_px
+                image, pieces[member][1].quad, widths[member], self.settings.height_px
             )
         return crops
 
@@ -169,20 +183,32 @@ def batch_width(width_px: int, settings: RecogniserSettings) -> int:
     return min(max(steps * settings.width_step_px, settings.widths_px[0]), settings.widths_px[-1])
 
 
-def split_wide(image: Image, quad: Quad, settings: RecogniserSettings) -> list[Quad]:
+def split_wide(image: Image, quad: Quad, settings: RecogniserSettings) -> list[Piece]:
     """The quad, or the pieces of one too wide for the ladder, cut where the text is thinnest."""
     width_px = int(np.ceil(settings.height_px * quad.width_px / max(quad.height_px, 1.0)))
     limit = settings.widths_px[-1]
     if width_px <= limit:
-        return [quad]
+        return [Piece(quad)]
     strip = cv2.cvtColor(warp_quad(image, quad, min(width_px, 30_000), settings.height_px), cv2.COLOR_BGR2GRAY)
-    ink = cv2.blur(np.ptp(strip, axis=0).astype(np.float32)[None], (9, 1))[0]
+    contrast = np.ptp(strip, axis=0).astype(np.float32)
+    ink = cv2.blur(contrast[None], (9, 1))[0]
     cuts, width_px = [0], strip.shape[1]
     while width_px - cuts[-1] > limit:
         window = slice(cuts[-1] + limit * 3 // 4, cuts[-1] + limit)
         cuts.append(window.start + int(np.argmin(ink[window])))
+    spaced = [False, *(gap_px(contrast, cut) >= WORD_GAP * settings.height_px for cut in cuts[1:])]
     shares = [cut / width_px for cut in [*cuts, width_px]]
-    return [part_of(quad, left, right) for left, right in itertools.pairwise(shares)]
+    quads = [part_of(quad, left, right) for left, right in itertools.pairwise(shares)]
+    return [Piece(part, space) for part, space in zip(quads, spaced, strict=True)]
+
+
+def gap_px(contrast: npt.NDArray[np.float32], at: int) -> int:
+    """How many columns around `at` hold no stroke; `contrast` is the range of grey of each column of a line."""
+    strokes = np.flatnonzero(contrast >= STROKE * np.percentile(contrast, 90))
+    after = int(np.searchsorted(strokes, at))
+    if after in (0, len(strokes)) or strokes[after] == at:
+        return 0
+    return int(strokes[after] - strokes[after - 1] - 1)
 
 
 def part_of(quad: Quad, left: float, right: float) -> Quad:

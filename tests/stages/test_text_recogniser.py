@@ -93,19 +93,28 @@ def test_extreme_crops_fit_the_ladder(size: tuple[float, float]) -> None:
 
 def test_wide_line_is_cut_where_there_is_no_ink_and_joined() -> None:
     image = np.full((40, 6000, 3), 255, np.uint8)
-    image[10:30, ::7] = 0
+    image[10:30, ::6] = 0
     image[:, 1200:1230] = 255
     pieces = split_wide(image, quad(0, 0, 6000, 40), SETTINGS)
     assert 5 <= len(pieces) <= 7
-    assert 1200 <= pieces[0].points[1][0] <= 1230
-    assert pieces[0].points[0][0] == 0
-    assert pieces[-1].points[1][0] == 6000
+    assert 1195 <= pieces[0].quad.points[1][0] <= 1230
+    assert pieces[0].quad.points[0][0] == 0
+    assert pieces[-1].quad.points[1][0] == 6000
     for left, right in itertools.pairwise(pieces):
-        assert left.points[1].tolist() == right.points[0].tolist()
+        assert left.quad.points[1].tolist() == right.quad.points[0].tolist()
+    assert [piece.spaced for piece in pieces] == [False, True] + [False] * (len(pieces) - 2), "one gap is a space"
+
+
+def test_pieces_of_a_wide_line_are_joined_with_the_space_that_was_cut() -> None:
     stage, _ = recogniser()
-    ((text, confidence),) = stage.read_quads(np.full((40, 6000, 3), 45, np.uint8), [quad(0, 0, 6000, 40)])
-    assert text == "2" * len(split_wide(np.full((40, 6000, 3), 45, np.uint8), quad(0, 0, 6000, 40), SETTINGS))
+    image = np.full((40, 3200, 3), 45, np.uint8)
+    image[:16, ::6] = 255
+    image[:, 1240:1280] = 45  # wide enough for a space, and where the line is cut
+    ((text, confidence),) = stage.read_quads(image, [quad(0, 0, 3200, 40)])
+    assert text == "2 22"
     assert confidence == pytest.approx(0.75)
+    ((text, _),) = stage.read_quads(np.full((40, 6000, 3), 45, np.uint8), [quad(0, 0, 6000, 40)])
+    assert set(text) == {"2"}, "a flat line has no spaces"
 
 
 def test_lone_tall_character_is_also_read_upright_and_long_vertical_text_is_not() -> None:
