@@ -1,4 +1,4 @@
-"""Pipeline: one frame in, one reading out, in a straight line: detect -> order -> recognise -> extract.
+"""Pipeline: one frame in, one reading out, in a straight line: detect -> recognise -> order -> extract.
 
 `load_pipeline(config, models_dir)` puts one together. The thread that loads a pipeline also reads and closes it.
 """
@@ -24,7 +24,7 @@ from edge_agent.config import BackendConfig, Config, PipelineConfig, TensorRtCon
 from edge_agent.errors import FrameError, ModelError
 from edge_agent.models import charset as charsets
 from edge_agent.models.spec import ModelSpec, Task, Variant, require_files
-from edge_agent.records import Frame, Reading, TextBox
+from edge_agent.records import Frame, Reading, TextLine
 from edge_agent.stages.field_extractor import FieldExtractor
 from edge_agent.stages.reading_order import reading_order
 from edge_agent.stages.text_detector import DetectorSettings, TextDetector
@@ -77,9 +77,9 @@ class Pipeline:
                 self.fingerprints = self._fingerprints()  # now: of the engines that read this frame, not the next
                 if self.backend.overlaps:
                     self._begin(upcoming())
-                boxes = in_order(self.detector.boxes(probability, frame.image))
+                boxes = self.detector.boxes(probability, frame.image)
             with timed(timings_ms, "recognise"):
-                lines = self.recogniser.recognise(frame.image, boxes)
+                lines = in_order(self.recogniser.recognise(frame.image, boxes))
             with timed(timings_ms, "extract"):
                 fields = self.extractor.extract(lines)
         return Reading(
@@ -142,9 +142,9 @@ class Pipeline:
         self.close()
 
 
-def in_order(boxes: tuple[TextBox, ...]) -> list[TextBox]:
-    """Boxes as a person would read them."""
-    return [boxes[n] for n in reading_order([box.quad for box in boxes])]
+def in_order(lines: tuple[TextLine, ...]) -> tuple[TextLine, ...]:
+    """Lines as a person would read them; only once they are read it is known which way their text runs."""
+    return tuple(lines[n] for n in reading_order([line.box.quad for line in lines]))
 
 
 @contextmanager

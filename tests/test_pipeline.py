@@ -126,6 +126,17 @@ def test_turned_label_reads_in_the_same_order(pipeline: Pipeline) -> None:
     assert [text for text in leaning if text in shared] == shared
 
 
+@pytest.mark.parametrize("turns", [1, 3])
+def test_label_on_its_side_reads_in_the_same_order(pipeline: Pipeline, turns: int) -> None:
+    frame, _ = label_frame(0)
+    straight = [line.text for line in pipeline.read(frame).lines]
+    sideways = pipeline.read(frame_of(np.ascontiguousarray(np.rot90(frame.image, turns))))
+    texts = [line.text for line in sideways.lines]
+    shared = [text for text in straight if text in texts]
+    assert len(shared) >= 0.8 * len(straight)
+    assert [text for text in texts if text in shared] == shared
+
+
 def test_light_models_without_an_encoder_read_too(models_dir: Path) -> None:
     with load_pipeline(Config(pipeline=LIGHT), models_dir) as light:
         frame, _ = label_frame(1)
