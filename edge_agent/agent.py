@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -72,8 +72,7 @@ def run_agent(config: Config, models_dir: Path, stop: threading.Event, *, until_
         no_text = NoTextLimit(config.pipeline.no_text_interval_s)
         agent = Agent(pipeline, mailbox, cameras, outbox, board, vitals, no_text, publisher)
         opened.enter_context(sampler(config, agent, publisher))
-        for camera in cameras:
-            opened.enter_context(running(camera))
+        opened.enter_context(running(cameras))
         notifier.ready(f"reading {len(cameras)} cameras")
         agent.main_loop(stop, notifier, until_end=until_end)
         notifier.stopping()
@@ -245,13 +244,18 @@ def shown_state(status: CameraStatus) -> CameraState:
 
 
 @contextmanager
-def running(camera: CaptureThread) -> Iterator[None]:
-    """The camera captures inside."""
-    camera.start()
+def running(cameras: Sequence[CaptureThread]) -> Iterator[None]:
+    """The cameras capture inside; at the end all are asked to stop first, and one time-out is for all of them."""
     try:
+        for camera in cameras:
+            camera.start()
         yield
     finally:
-        camera.stop(STOP_CAMERA_S)
+        for camera in cameras:
+            camera.ask_to_stop()
+        deadline = time.monotonic() + STOP_CAMERA_S
+        for camera in cameras:
+            camera.stop(max(0.0, deadline - time.monotonic()))
 
 
 @contextmanager

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from edge_agent.agent import Agent, figures, precision_of
+from edge_agent.agent import Agent, figures, precision_of, running
 from edge_agent.backends.base import Array, Condition, Feed, Profile, TensorSpec
 from edge_agent.backends.ort import OrtBackend
 from edge_agent.board import Board
@@ -436,6 +436,34 @@ def test_agent_whose_publisher_died_ends_instead_of_reading_for_nobody() -> None
         agent.main_loop(threading.Event(), SILENT)
     agent.cameras[0].stop(5)
     assert caught.value.exit_code == 70
+
+
+class HangingCapture:
+    """A capture that does not end: what it is told, and how long it may take."""
+
+    def __init__(self, told: list[tuple[str, float]]) -> None:
+        self.told = told
+
+    def start(self) -> None:
+        self.told.append(("start", 0.0))
+
+    def ask_to_stop(self) -> None:
+        self.told.append(("ask", 0.0))
+
+    def stop(self, timeout_s: float) -> bool:
+        self.told.append(("stop", timeout_s))
+        time.sleep(timeout_s)
+        return False
+
+
+def test_many_hanging_cameras_take_no_longer_to_leave_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edge_agent.agent.STOP_CAMERA_S", 0.1)
+    told: list[tuple[str, float]] = []
+    with running([HangingCapture(told) for _ in range(4)]):  # type: ignore[list-item]
+        pass
+    assert [what for what, _ in told] == ["start"] * 4 + ["ask"] * 4 + ["stop"] * 4
+    assert 0.0 < told[8][1] <= 0.1
+    assert [timeout_s for _, timeout_s in told[9:]] == [0.0, 0.0, 0.0]
 
 
 def test_loop_ends_with_the_last_source_whatever_is_disabled() -> None:

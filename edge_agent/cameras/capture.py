@@ -63,9 +63,13 @@ class CaptureThread:
             self._begin(self._first)
             self._watch.start()
 
+    def ask_to_stop(self) -> None:
+        """Says that capturing is to end, and waits for nothing; `stop` waits."""
+        self._stop.set()
+
     def stop(self, timeout_s: float = 5.0) -> bool:
         """Ends capturing and closes the camera; False when it has not ended within `timeout_s` (a read hangs)."""
-        self._stop.set()
+        self.ask_to_stop()
         deadline = self._clock.monotonic() + timeout_s
         for thread in self._threads():
             thread.join(max(0.0, deadline - self._clock.monotonic()))
