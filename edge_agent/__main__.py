@@ -46,9 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except OSError as exc:
         if exc.errno not in NO_ROOM or exc.filename is not None:
-            raise  # not from writing to stdout
+            raise  # not from writing to something already open, stdout most of all
         leave_quietly()
-        print(f"edge-agent: the output cannot be written: {exc.strerror}", file=sys.stderr)
+        print(f"edge-agent: cannot write: {exc.strerror}", file=sys.stderr)
         return 1
 
 

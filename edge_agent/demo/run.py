@@ -27,7 +27,7 @@ from edge_agent.demo.source import camera_block
 from edge_agent.demo.subscriber import Arrival, Subscriber
 from edge_agent.demo.table import FpsMeter, ReadingTable, open_table, safe
 from edge_agent.demo.video import SampleVideo, sample_video
-from edge_agent.errors import EXIT_OK, EXIT_SOFTWARE
+from edge_agent.errors import EXIT_OK, EXIT_SOFTWARE, ConfigError
 from edge_agent.settings import strict_yaml
 from edge_agent.settings.sources import STORED_KINDS
 
@@ -90,7 +90,10 @@ def run_demo(options: DemoOptions, agent: Sequence[str] = (sys.executable, "-m",
 
 
 def _run(options: DemoOptions, agent: Sequence[str]) -> int:
-    options.out.mkdir(parents=True, exist_ok=True)
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise ConfigError(f"cannot make the folder {options.out.absolute()}: {exc.strerror}") from exc
     if options.source is None:
         sample = prepare_sample(options.out)
         camera, scorecard = camera_block(str(sample.path)) | {"loop": True}, Scorecard(sample)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,17 @@ from typing import Any
 import cv2
 import numpy as np
 
+from edge_agent.cameras.native import NativeCapture, prepare_opencv
 from edge_agent.demo.labels import Label, sample_labels
 from edge_agent.demo.scene import HEIGHT_PX, WIDTH_PX, Conveyor, SceneText
-from edge_agent.errors import ConfigError
+from edge_agent.errors import CameraError, ConfigError
 from edge_agent.records import json_bytes
 
 RENDERER = 1  # goes up with every change to labels.py or scene.py: old files are then rendered afresh
 FPS = 20.0
 QUALITY = 45  # OpenCV's own JPEG scale; about 140 kB a frame, the text as sharp as before
+
+VIDEO_BYTES = 100 << 20  # more than it has
 
 Progress = Callable[[int, int], None]  # frames done, frames in all
 
@@ -46,7 +50,7 @@ def sample_video(folder: Path, year: int, progress: Progress = lambda done, tota
     stem = f"labels-r{RENDERER}-{year}"
     path, truth_path = folder / f"{stem}.avi", folder / f"{stem}.json"
     if not path.is_file() or not truth_path.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
+        require_room(folder)
         render_video(path, truth_path, sample_labels(year), progress)
     return load(path, truth_path)
 
@@ -55,6 +59,7 @@ def render_video(path: Path, truth_path: Path, labels: tuple[Label, ...], progre
     """Renders the video, or its first `frames` frames; the truth is in place before the video appears."""
     conveyor = Conveyor(labels)
     total = frames or conveyor.frames
+    unfinished_truth = truth_path.with_suffix(f".{os.getpid()}.part")
     unfinished = path.with_name(f"{path.stem}.{os.getpid()}.part.avi")  # OpenCV chooses the container by the ending
     try:
         seen = _write(unfinished, conveyor, total, progress)
@@ -66,13 +71,15 @@ def render_video(path: Path, truth_path: Path, labels: tuple[Label, ...], progre
             "labels": [label_truth(label) for label in labels],
             "frames": [[_text_to_json(text) for text in texts] for texts in seen],
         }
-        unfinished_truth = truth_path.with_suffix(f".{os.getpid()}.part")
         unfinished_truth.write_bytes(json_bytes(truth))
         unfinished_truth.replace(truth_path)
         unfinished.replace(path)
+    except OSError as exc:
+        raise ConfigError(f"the sample video {path} cannot be written: {exc.strerror}") from exc
     finally:
-        with suppress(FileNotFoundError):
-            unfinished.unlink()
+        for rest in (unfinished, unfinished_truth):
+            with suppress(OSError):
+                rest.unlink()
 
 
 def _write(path: Path, conveyor: Conveyor, total: int, progress: Progress) -> list[tuple[SceneText, ...]]:
@@ -91,7 +98,32 @@ def _write(path: Path, conveyor: Conveyor, total: int, progress: Progress) -> li
             progress(index + 1, total)
     finally:
         writer.release()
+    _require_whole(path, total)
     return seen
+
+
+def _require_whole(path: Path, total: int) -> None:
+    """Raises ConfigError where the file has not all the frames: OpenCV writes on without a word on a full disk."""
+    prepare_opencv()
+    whole = False
+    with suppress(CameraError), closing(NativeCapture(str(path), cv2.CAP_OPENCV_MJPEG, path.name)) as player:
+        player.set(cv2.CAP_PROP_POS_FRAMES, total - 1)
+        whole = player.get(cv2.CAP_PROP_FRAME_COUNT) == total and player.read() is not None
+    if not whole:
+        raise ConfigError(f"the sample video {path} is not whole; is the disk full?")
+
+
+def require_room(folder: Path) -> None:
+    """Makes the folder; raises ConfigError where it cannot be, or where the video would not fit in."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        free_bytes = shutil.disk_usage(folder).free
+    except OSError as exc:
+        raise ConfigError(f"cannot make the folder {folder.absolute()}: {exc.strerror}") from exc
+    if free_bytes < VIDEO_BYTES:
+        raise ConfigError(
+            f"{folder.absolute()} has {free_bytes >> 20} MB free; the sample video needs {VIDEO_BYTES >> 20} MB"
+        )
 
 
 def load(path: Path, truth_path: Path) -> SampleVideo:

@@ -26,7 +26,7 @@ def edge_agent(*argv: str, redirect: str, unbuffered: str = "") -> subprocess.Co
 def test_a_full_disk_behind_stdout_is_said_in_one_line(argv: tuple[str, ...], unbuffered: str) -> None:
     done = edge_agent(*argv, redirect="> /dev/full", unbuffered=unbuffered)
     assert done.returncode == 1
-    assert done.stderr == "edge-agent: the output cannot be written: No space left on device\n"
+    assert done.stderr == "edge-agent: cannot write: No space left on device\n"
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

@@ -66,6 +66,12 @@ def interrupt_when(condition: Callable[[], bool]) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
+def test_a_file_in_the_place_of_its_folder_is_a_config_error(options: DemoOptions) -> None:
+    options.out.touch()
+    with pytest.raises(ConfigError, match="cannot make the folder .*demo-out: File exists"):
+        run_demo(options, scripted())
+
+
 def test_it_ends_by_itself_after_n_readings(options: DemoOptions, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_demo(options, scripted()) == 0
     out, err = capsys.readouterr()

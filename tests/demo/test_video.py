@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import cv2
@@ -86,3 +87,31 @@ def test_a_damaged_truth_is_named_with_the_cure(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_a_config_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot write"):
         video.render_video(tmp_path / "absent" / "a.avi", tmp_path / "a.json", LABELS, lambda a, b: None, 1)
+
+
+def test_a_video_that_lost_its_end_is_no_video(tmp_path: Path) -> None:
+    """As OpenCV leaves it behind on a full disk, without an error."""
+
+    def lose_the_end(done: int, total: int) -> None:
+        if done == total:
+            (part,) = tmp_path.glob("*.part.avi")
+            os.truncate(part, 100_000)
+            part.unlink()  # the writer goes on writing, into nothing
+            part.write_bytes(b"RIFF")
+
+    with pytest.raises(ConfigError, match="is not whole"):
+        video.render_video(tmp_path / "a.avi", tmp_path / "a.json", LABELS, lose_the_end, FRAMES)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_too_little_room_is_said_before_anything_is_rendered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(video.shutil, "disk_usage", lambda folder: type("Usage", (), {"free": 5 << 20}))
+    monkeypatch.setattr(video, "render_video", lambda *args: pytest.fail("it was rendered"))
+    with pytest.raises(ConfigError, match="has 5 MB free; the sample video needs 100 MB"):
+        video.sample_video(tmp_path, 2026)
+
+
+def test_a_file_in_the_folders_place_is_a_config_error(tmp_path: Path) -> None:
+    (tmp_path / "demo-out").touch()
+    with pytest.raises(ConfigError, match="cannot make the folder .*demo-out: File exists"):
+        video.sample_video(tmp_path / "demo-out", 2026)
