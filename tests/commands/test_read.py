@@ -33,10 +33,11 @@ def image(path: Path, value: int = 255) -> Path:
     return path
 
 
-def video(path: Path, frames: int) -> Path:
+def video(path: Path, frames: int, shade: int | None = None) -> Path:
+    """Frames of one grey each: `shade`, or another from frame to frame."""
     writer = cv2.VideoWriter(str(path), cv2.CAP_OPENCV_MJPEG, cv2.VideoWriter.fourcc(*"MJPG"), 20.0, (64, 48))
     for n in range(frames):
-        writer.write(np.full((48, 64, 3), 40 * n % 250, np.uint8))
+        writer.write(np.full((48, 64, 3), 40 * n % 250 if shade is None else shade, np.uint8))
     writer.release()
     return path
 
@@ -320,7 +321,7 @@ def test_draw_writes_beside_the_table(
 
 
 def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
-    clip = video(tmp_path / "clip.avi", 300)
+    clip = video(tmp_path / "clip.avi", 300, shade=255)
     code = (
         "import sys, argparse; sys.path.insert(0, sys.argv.pop(1))\n"
         "from tests.commands.test_read import Reader, verb\n"
