@@ -8,6 +8,8 @@
     ├── CameraError      a source gives no frames      retried in the camera's own thread, with back-off
     ├── FrameError       one frame cannot be read      counted, the frame is dropped, the loop goes on
     ├── EngineError      inference failed              ends the process, exit 70, after the outbox is safe
+    ├── CalibrationRefused  not enough to go by, or    ends the calibration, exit 1; what runs stays in use
+    │                       worse than what runs
     ├── TransportError   a message was not delivered   the publisher backs off while data waits
     └── SensorError      a sensor gives no value       sent as null with the reason, warned of once
 
@@ -53,6 +55,12 @@ class FrameError(EdgeAgentError):
 
 class EngineError(EdgeAgentError):
     """An engine failed or returned nonsense; its process must end and start afresh."""
+
+
+class CalibrationRefused(EdgeAgentError):
+    """A calibration cannot be trusted: too few frames, ranges from nothing, a broken gate; what runs stays in use."""
+
+    exit_code = 1
 
 
 class TransportError(EdgeAgentError):

@@ -1,0 +1,38 @@
+"""Files: written whole or not at all, whatever happens to the power."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+
+def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
+    """Puts `content` in the file's place: a reader finds the old bytes or the new ones, also after a power cut.
+
+    The folder is made if it is missing. Raises OSError; nothing half-written stays then.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(mode)
+        temporary.replace(path)
+    finally:
+        with suppress(FileNotFoundError):  # it has its name, when all went well
+            temporary.unlink()
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes names that were given, changed or removed in the folder outlast a power cut. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
