@@ -8,18 +8,13 @@ Reads one JSON request (BuildRequest) from standard input, writes JSON lines to 
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import faulthandler
 import json
-import os
-import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import tensorrt as trt
 
@@ -33,10 +28,9 @@ from edge_agent.backends.build_job import (
 )
 from edge_agent.backends.half import half_precision
 from edge_agent.backends.plan import PlanStore, is_quantised, write_atomically
+from edge_agent.child_process import be_the_first_to_go, own_standard_output
 from edge_agent.errors import EdgeAgentError, ModelError
 
-PR_SET_PDEATHSIG = 1
-OOM_SCORE = "800"  # when memory runs out the kernel is to kill the builder, not the agent
 BEAT_S = 5.0  # how often a builder that cannot tell its progress says that it is alive
 # beside workspace and weights a builder holds the CUDA context, its kernels and the libraries
 BUILDER_BYTES = 512 << 20
@@ -199,13 +193,6 @@ def log(message: str) -> dict[str, Any]:
     return {"event": "log", "message": message}
 
 
-def be_the_first_to_go() -> None:
-    """Ends with the parent, and volunteers when the kernel looks for memory."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    with contextlib.suppress(OSError):  # a container may forbid it; the build works without
-        Path("/proc/self/oom_score_adj").write_text(OOM_SCORE, encoding="ascii")
-
-
 def run(request: BuildRequest, say: Say) -> None:
     """Builds and stores. EdgeAgentError when it cannot."""
     began = time.monotonic()
@@ -238,13 +225,6 @@ def main() -> int:
             return 1
         say({"event": "done"})
     return 0
-
-
-def own_standard_output() -> TextIO:
-    """Standard output for events alone: what native libraries print there goes to standard error from now on."""
-    mine = os.dup(1)
-    os.dup2(2, 1)
-    return os.fdopen(mine, "w", encoding="utf-8")
 
 
 if __name__ == "__main__":
