@@ -10,6 +10,7 @@ import pytest
 
 from edge_agent.backends import BACKENDS
 from edge_agent.backends.base import Array, Backend, Engine, Feed, TensorSpec
+from edge_agent.backends.recording import RecordingEngine
 from edge_agent.errors import EngineError, FrameError, ModelError
 from edge_agent.registry import load
 from tests.backends.small_models import mean_colour
@@ -32,10 +33,16 @@ def fake(path: Path) -> FakeEngine:
     return FakeEngine(answer, (IMAGE,), (TensorSpec("colour", "float32", (None, 3)), TensorSpec("height", "int64", ())))
 
 
-@pytest.fixture(params=[*KINDS, "fake"])
+def recording(path: Path) -> Engine:
+    return RecordingEngine(backend("onnxruntime").load(path), lambda feed: None)
+
+
+@pytest.fixture(params=[*KINDS, "fake", "recording"])
 def make(request: pytest.FixtureRequest) -> Callable[[Path], Engine]:
     if request.param == "fake":
         return fake
+    if request.param == "recording":
+        return recording
     return backend(request.param).load
 
 
