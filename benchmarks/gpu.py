@@ -23,17 +23,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-PARTS = ("facts", "build", "lines", "tests", "bert", "product", "bench", "engines", "pipeline", "soak")
+PARTS = ("facts", "build", "lines", "tests", "bert", "product", "interim", "bench", "engines", "pipeline", "soak")
 # what one part may take at most, s; the deadline of the call may leave it less
 LIMITS_S = {
     "facts": 60, "build": 540, "lines": 90, "tests": 420, "bert": 240, "product": 400, "engines": 150, "pipeline": 180,
-    "soak": 200, "bench": 90,
+    "soak": 200, "bench": 90, "interim": 200,
 }  # fmt: skip
 TACTICS = "EDGE_MASK_CONVOLUTIONS,JIT_CONVOLUTIONS"
 SOAK_FRAMES = 5000
@@ -690,6 +691,50 @@ def agent_run(args: argparse.Namespace) -> dict[str, Any]:
     return said
 
 
+def interim(args: argparse.Namespace, notes: Notes) -> None:
+    """`edge-agent run` with one plan missing: frames are read meanwhile, then with the plan, and none is left out."""
+    config, plans = product_config(args), args.plans_dir / "interim-plans"
+    shutil.rmtree(plans, ignore_errors=True)
+    shutil.copytree(args.plans_dir / "product" / "engines" / "plans", plans)
+    for path in plans.glob("minilm*"):
+        path.unlink()
+    text = config.read_text().replace("  tensorrt: {", f"  tensorrt: {{plans_dir: {plans}, ")
+    path = config.with_name("interim.yaml")
+    path.write_text(text)
+    out = args.out / ".interim.out"
+    with out.open("w") as stdout, (args.out / ".interim.err").open("w") as stderr:
+        command = [sys.executable, "-m", "edge_agent", "run", "--config", str(path)]
+        child = subprocess.Popen(command, cwd=args.out, env=users_environment(), stdout=stdout, stderr=stderr)
+        began = time.monotonic()
+        while time.monotonic() - began < LIMITS_S["interim"] - 30 and child.poll() is None:
+            time.sleep(1)
+            if len({engine_in_use(message, "encode") for message in said_so_far(out)} - {None}) > 1:
+                break
+        time.sleep(3)
+        child.terminate()
+        code = child.wait(30)
+    messages = said_so_far(out)
+    health = [m["payload"] for m in messages if m["topic"].endswith("/health")]
+    seqs = [m["payload"]["seq"] for m in messages if m["topic"].endswith("/result")]
+    used = [engine for m in messages if (engine := engine_in_use(m, "encode"))]
+    notes.put("health", list(dict.fromkeys(f"{one['pipeline']}: {one.get('backend')}" for one in health)))
+    notes.put("encoder in readings", {engine: used.count(engine) for engine in dict.fromkeys(used)})
+    notes.put("left out", sum(b - a - 1 for a, b in pairwise(seqs)))
+    notes.put("code", code)
+    assert code == 0
+    assert len(set(used)) == 2, "the plan did not come into use"
+
+
+def said_so_far(out: Path) -> list[dict[str, Any]]:
+    """The whole lines that an agent has written to a file."""
+    return [json.loads(line) for line in out.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+
+def engine_in_use(message: dict[str, Any], stage: str) -> str | None:
+    """The fingerprint of a stage's engine in a reading; None in other messages."""
+    return message["payload"].get("engines", {}).get(stage) if message["topic"].endswith("/result") else None
+
+
 def pipeline_fps(args: argparse.Namespace) -> dict[str, Any]:
     """Frames a second of Pipeline.read over decoded frames, camera left out, one by one and the next one ahead."""
     from edge_agent import config as configuration
@@ -869,6 +914,7 @@ PART_FUNCTIONS: dict[str, Callable[[argparse.Namespace, Notes], None]] = {
     "lines": lines,
     "tests": tests,
     "product": product,
+    "interim": interim,
     "bench": bench,
     "engines": engines,
     "pipeline": pipeline,

@@ -63,9 +63,8 @@ MINILM = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12,
 BERT_BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
 BERT_LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
 VOCABULARY = 30522
-# At level 0 TensorRT 8.6.0 leaves an encoder's matrix products in float32; at level 1 its builder crashed on an H200
-# wherever float16 was allowed, and was fastest in fp32.
-ENCODER_LEVELS = {"fp16": 0, "fp32": 1}
+# At level 0 TensorRT 8.6.0 leaves an encoder's matrix products in float32.
+ENCODER_LEVELS = {"fp16": int(os.environ.get("EDGE_AGENT_GPU_ENCODER_LEVEL", "1")), "fp32": 1}
 
 
 def encoder_models(plans_dir: Path) -> list[Model]:
