@@ -22,7 +22,7 @@ from tests.backends.fake_trt import fake_child
 
 
 class BuildingBackend(OrtBackend):
-    """Gives interim engines, or with `wait` those of plans that it builds first."""
+    """Gives engines that wait for their plan, or with `wait` those of plans that it builds first."""
 
     name = "tensorrt"
     any_shape = False

@@ -1,4 +1,4 @@
-"""InterimEngine: reads with what there is while the wanted plan is built, then with that; BuildQueue: those builds.
+"""BuildQueue: reads with what there is while the wanted plan is built, then with that.
 
 A stale plan must not keep a line from being read for the minutes that a build takes (field case ENG-1). The last plan
 that fits this device serves meanwhile, or the CPU; readings and health say which.
@@ -13,116 +13,29 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from edge_agent.backends.base import Array, Condition, Engine, Feed, Profile, TensorSpec
+from edge_agent.backends.base import Condition, Engine, Profile
 from edge_agent.backends.build_job import BUILDER_COMMAND, BuildRequest, PlanBuild
 from edge_agent.backends.plan import PlansBusy, PlanStore, PlanUnusable
-from edge_agent.errors import ConfigError, EngineError, ModelError
+from edge_agent.backends.swap import SwapEngine
+from edge_agent.errors import ModelError
 
 BUSY_RETRY_S = 5.0
 
 logger = logging.getLogger(__name__)
 
 
-class InterimEngine:
-    """An Engine that runs on a stand-in until `swap` gives it the wanted one. One thread owns it.
-
-    `fingerprint` is of the engine that makes the next outputs to be collected: a run that was under way during the swap
-    is the stand-in's.
-    """
-
-    def __init__(self, model: str, stand_in: Engine, on_close: Callable[[], None] = lambda: None) -> None:
-        """`on_close` is called once, when the engine is closed."""
-        self.model = model
-        self._engine = stand_in
-        self._on_close = on_close
-        self._closed = False
-        self._under_way = False
-        self._held: tuple[str, dict[str, Array]] | None = None
-
-    @property
-    def inputs(self) -> tuple[TensorSpec, ...]:
-        """The inputs, the same before and after the swap but for dimensions that one of them leaves open."""
-        return self._engine.inputs
-
-    @property
-    def outputs(self) -> tuple[TensorSpec, ...]:
-        """The outputs, as `inputs`."""
-        return self._engine.outputs
-
-    @property
-    def fingerprint(self) -> str:
-        """The running engine's; may be asked for from any thread."""
-        held = self._held
-        return self._engine.fingerprint if held is None else held[0]
-
-    def infer(self, feed: Feed) -> dict[str, Array]:
-        """As the running engine does."""
-        self.enqueue(feed)
-        return self.collect()
-
-    def enqueue(self, feed: Feed) -> None:
-        """As the running engine does."""
-        if self._under_way:
-            raise EngineError(f"{self.model}: a run is under way; collect it before the next one")
-        self._engine.enqueue(feed)
-        self._under_way = True
-
-    def collect(self) -> dict[str, Array]:
-        """As the running engine does; what the stand-in computed before it left is given here."""
-        held, self._held, self._under_way = self._held, None, False
-        return self._engine.collect() if held is None else held[1]
-
-    def swap(self, load: Callable[[], Engine]) -> None:
-        """Goes on with the engine that `load` gives and closes the stand-in, whose run under way is finished first.
-
-        Where both do not fit into memory together, the stand-in goes first, as if the process started with the wanted
-        one: ConfigError or EngineError says then why there is none. ModelError leaves the stand-in in place.
-        """
-        if self._under_way and self._held is None:
-            self._held = (self._engine.fingerprint, self._engine.collect())
-        wanted = self._load_beside(load)
-        differing = differences(self._engine, wanted)
-        if differing:
-            wanted.close()
-            raise ModelError(f"{self.model}: the plan differs from what runs: {differing}; start afresh to use it")
-        self._engine.close()
-        self._engine = wanted
-
-    def close(self) -> None:
-        """Closes the running engine and gives up the build; calling it again does nothing."""
-        if self._closed:
-            return
-        self._closed = True
-        self._on_close()
-        self._held = None
-        self._engine.close()
-
-    def _load_beside(self, load: Callable[[], Engine]) -> Engine:
-        try:
-            return load()
-        except ModelError:
-            raise
-        except (ConfigError, EngineError) as exc:
-            logger.warning("%s: the new plan does not load beside %s: %s", self.model, self._engine.fingerprint, exc)
-        self._engine.close()
-        try:
-            return load()
-        except ModelError as exc:
-            raise EngineError(f"{exc}; nothing is left to go on with: start afresh") from exc
-
-
 @dataclass(eq=False)
 class _Wanted:
-    """One plan that an interim engine waits for; `load` gives its engine, PlanUnusable where TensorRT refuses it."""
+    """One plan that an engine waits for; `load` gives its engine, PlanUnusable where TensorRT refuses it."""
 
-    engine: InterimEngine
+    engine: SwapEngine
     request: BuildRequest
     load: Callable[[], Engine]
     retry_mono: float | None = None  # set while another process builds
 
 
 class BuildQueue:
-    """Builds the plans that interim engines wait for, one after the other: a small Jetson has no memory for two.
+    """Builds the plans that engines wait for, one after the other: a small Jetson has no memory for two.
 
     `attend` between two frames does everything; only the engines' thread may call it.
     """
@@ -140,9 +53,9 @@ class BuildQueue:
         self._build: PlanBuild | None = None  # of the first that waits
         self._failures: dict[str, str] = {}
 
-    def add(self, stand_in: Engine, request: BuildRequest, load: Callable[[], Engine]) -> InterimEngine:
+    def add(self, stand_in: Engine, request: BuildRequest, load: Callable[[], Engine]) -> SwapEngine:
         """The engine that runs on `stand_in` until the plan of `request` is built and `load` gives its engine."""
-        engine = InterimEngine(request.key.model, stand_in, lambda: self._withdraw(engine))
+        engine = SwapEngine(request.key.model, stand_in, lambda: self._withdraw(engine))
         self._waiting.append(_Wanted(engine, request, load))
         return engine
 
@@ -153,7 +66,7 @@ class BuildQueue:
     def attend(self) -> Condition:
         """Takes the queue one step on without waiting for the builder: begins a build, or puts its plan to use.
 
-        Putting to use loads the plan, which takes as long as at start-up; its errors are those of InterimEngine.swap.
+        Putting to use loads the plan, which takes as long as at start-up; its errors are those of SwapEngine.swap.
         """
         if self._waiting:
             wanted = self._waiting[0]
@@ -230,8 +143,9 @@ class BuildQueue:
         logger.warning("%s", text)
         self.note_failure(wanted.request.key.model, text)
 
-    def _withdraw(self, engine: InterimEngine) -> None:
-        """Nobody waits for this plan any longer."""
+    def _withdraw(self, engine: SwapEngine) -> None:
+        """Nobody waits for this plan any longer, nor is it of interest whether it failed."""
+        self._failures.pop(engine.model, None)
         if self._waiting and self._waiting[0].engine is engine:
             self._end_build()
         self._waiting = deque(wanted for wanted in self._waiting if wanted.engine is not engine)
@@ -240,28 +154,6 @@ class BuildQueue:
         build, self._build = self._build, None
         if build is not None:
             build.close()
-
-
-def differences(running: Engine, wanted: Engine) -> str:
-    """Where tensors differ in name, type or rank, or in a dimension that both fix; empty where they agree."""
-    before = {spec.name: spec for spec in (*running.inputs, *running.outputs)}
-    after = {spec.name: spec for spec in (*wanted.inputs, *wanted.outputs)}
-    found = [f"tensor {name} is on one side only" for name in sorted(before.keys() ^ after.keys())]
-    found += [
-        f"{before[name]} became {after[name]}"
-        for name in sorted(before.keys() & after.keys())
-        if not agree(before[name], after[name])
-    ]
-    return "; ".join(found)
-
-
-def agree(one: TensorSpec, other: TensorSpec) -> bool:
-    """Whether an array can fit both."""
-    return (
-        one.dtype == other.dtype
-        and len(one.shape) == len(other.shape)
-        and all(a is None or b is None or a == b for a, b in zip(one.shape, other.shape, strict=True))
-    )
 
 
 def covers(built: Sequence[Profile], wanted: Sequence[Profile]) -> bool:

@@ -93,7 +93,7 @@ class TrtBackend:
     def load(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> Engine:
         """An engine for the model file, from its plan; a plan that is missing, stale or damaged is built, once.
 
-        With `serve_while_building` the engine is an InterimEngine meanwhile, where there is something for it to run on.
+        With `serve_while_building` something else runs in a SwapEngine meanwhile, where there is something.
         When a build fails, the last plan of the same model that fits this device serves; what happened is in `notes`.
         Raises ModelError when there is no plan to run, ConfigError over the memory budget, EngineError from CUDA.
         """
@@ -128,7 +128,7 @@ class TrtBackend:
         }
 
     def attend(self) -> Condition:
-        """Takes the builds that interim engines wait for one step on, see BuildQueue."""
+        """Takes the builds that engines wait for one step on, see BuildQueue."""
         self.gpu.require_owner("TrtBackend.attend")
         return self.builds.attend()
 

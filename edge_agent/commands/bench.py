@@ -128,6 +128,7 @@ def require_backend(args: argparse.Namespace, backend: Backend) -> None:
 
 def of_pipeline(args: argparse.Namespace, config: Config, models_dir: Path, duration: Duration) -> dict[str, Any]:
     """The pipeline's figures and how long it took to load; on demand those of its engines after them."""
+    from edge_agent.backends.swap import running
     from edge_agent.bench import bench_pipeline, forget_shapes, gpu_bus_id, gpu_memory
     from edge_agent.pipeline import load_pipeline
     from edge_agent.telemetry.energy import find_energy
@@ -144,7 +145,7 @@ def of_pipeline(args: argparse.Namespace, config: Config, models_dir: Path, dura
             if args.engines or args.layers:
                 figures["by_engine"] = by_engine(args, config, models_dir, pipeline, duration)
         finally:
-            forget_shapes(pipeline.engines.values())
+            forget_shapes(map(running, pipeline.engines.values()))
     return figures
 
 
@@ -152,6 +153,7 @@ def by_engine(
     args: argparse.Namespace, config: Config, models_dir: Path, pipeline: Pipeline, duration: Duration
 ) -> dict[str, Any]:
     """By stage, the figures of the pipeline's own engines at the shapes that their first profiles are tuned for."""
+    from edge_agent.backends.swap import running
     from edge_agent.models.spec import ModelSpec
 
     names = {
@@ -160,7 +162,9 @@ def by_engine(
         "encode": config.pipeline.encoder,
     }
     return {
-        stage: of_engines(args, ModelSpec.load(models_dir, str(names[stage])), pipeline.backend, [engine], duration)
+        stage: of_engines(
+            args, ModelSpec.load(models_dir, str(names[stage])), pipeline.backend, [running(engine)], duration
+        )
         for stage, engine in pipeline.engines.items()
     }
 

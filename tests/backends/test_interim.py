@@ -13,27 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
-from edge_agent.backends.base import Array, Condition, Engine, Feed, Profile, TensorSpec
+from edge_agent.backends.base import Condition, Engine, Profile
 from edge_agent.backends.build_job import BuildRequest
-from edge_agent.backends.interim import BuildQueue, InterimEngine, covers
+from edge_agent.backends.interim import BuildQueue, covers
 from edge_agent.backends.plan import MAX_TRIES, BuildOptions, Environment, PlanKey, PlanStore, PlanUnusable, file_sha256
+from edge_agent.backends.swap import SwapEngine
 from edge_agent.backends.trt_settings import TrtSettings
-from edge_agent.errors import ConfigError, EngineError, ModelError
 from tests.backends import fake_trt
 from tests.backends.fake_cuda import fake_gpu
 from tests.backends.small_models import echo_and_total
-from tests.fakes import FakeEngine
+from tests.backends.test_swap import named, picture
 
 PROFILE = Profile({"image": (1, 8, 8, 3)}, {"image": (2, 16, 16, 3)}, {"image": (4, 32, 32, 3)})
-IMAGE = TensorSpec("image", "uint8", (None, None, None, 3))
 DEADLINE_S = 30.0
-
-
-def picture(seed: int = 0) -> npt.NDArray[np.uint8]:
-    return np.random.default_rng(seed).integers(0, 255, (2, 8, 8, 3), np.uint8)
 
 
 def check(engine: Engine, seed: int = 0) -> None:
@@ -71,102 +65,6 @@ def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-# ---- the engine
-
-
-def named(name: str, value: int = 0, outputs: tuple[TensorSpec, ...] = ()) -> FakeEngine:
-    def answer(feed: Feed) -> dict[str, Array]:
-        return {"value": np.array([value, feed["image"][0, 0, 0, 0]])}
-
-    engine = FakeEngine(answer, (IMAGE,), outputs)
-    engine.fingerprint = name
-    return engine
-
-
-def test_swap_changes_the_engine_and_closes_the_stand_in() -> None:
-    stand_in, wanted = named("cpu", 1), named("gpu", 2)
-    engine = InterimEngine("m", stand_in)
-    assert (engine.fingerprint, engine.inputs) == ("cpu", (IMAGE,))
-    assert engine.infer({"image": picture()})["value"][0] == 1
-    engine.swap(lambda: wanted)
-    assert engine.fingerprint == "gpu"
-    assert engine.infer({"image": picture()})["value"][0] == 2
-    assert stand_in.closed
-
-
-def test_run_under_way_at_the_swap_is_the_stand_ins_and_not_lost() -> None:
-    engine = InterimEngine("m", named("cpu", 1))
-    image = picture(7)
-    engine.enqueue({"image": image})
-    engine.swap(lambda: named("gpu", 2))
-    assert engine.fingerprint == "cpu", "who made what is collected next"
-    with pytest.raises(EngineError, match="under way"):
-        engine.enqueue({"image": image})
-    assert engine.collect()["value"].tolist() == [1, image[0, 0, 0, 0]]
-    assert engine.fingerprint == "gpu"
-    with pytest.raises(EngineError, match="nothing to collect"):
-        engine.collect()
-    assert engine.infer({"image": image})["value"][0] == 2
-
-
-@pytest.mark.parametrize(
-    "outputs",
-    [
-        (TensorSpec("value", "int64", (None,)),),
-        (TensorSpec("value", "int32", (None, 2)),),
-        (TensorSpec("value", "int32", (3,)),),
-        (TensorSpec("other", "int32", (2,)),),
-    ],
-)
-def test_plan_with_other_tensors_is_not_put_to_use(outputs: tuple[TensorSpec, ...]) -> None:
-    engine = InterimEngine("m", named("cpu", 1, (TensorSpec("value", "int32", (2,)),)))
-    wanted = named("gpu", 2, outputs)
-    with pytest.raises(ModelError, match="m: the plan differs from what runs: .*(value|other).*start afresh"):
-        engine.swap(lambda: wanted)
-    assert wanted.closed
-    assert engine.infer({"image": picture()})["value"][0] == 1
-
-
-def test_open_dimension_fits_a_fixed_one() -> None:
-    engine = InterimEngine("m", named("cpu", 1, (TensorSpec("value", "int32", (None,)),)))
-    engine.swap(lambda: named("gpu", 2, (TensorSpec("value", "int32", (2,)),)))
-    assert engine.fingerprint == "gpu"
-
-
-@pytest.mark.parametrize("error", [ConfigError("over the budget"), EngineError("out of memory")])
-def test_stand_in_gives_way_where_both_do_not_fit_into_memory(error: Exception) -> None:
-    stand_in = named("cpu", 1)
-
-    def load() -> Engine:
-        if not stand_in.closed:
-            raise error
-        return named("gpu", 2)
-
-    engine = InterimEngine("m", stand_in)
-    engine.swap(load)
-    assert engine.infer({"image": picture()})["value"][0] == 2
-
-
-def test_plan_that_never_loads_after_the_stand_in_gave_way_is_an_engine_error() -> None:
-    answers: list[Exception] = [EngineError("out of memory"), ModelError("refused")]
-
-    def load() -> Engine:
-        raise answers.pop(0)
-
-    with pytest.raises(EngineError, match="refused; nothing is left to go on with"):
-        InterimEngine("m", named("cpu")).swap(load)
-
-
-def test_close_tells_once() -> None:
-    told: list[str] = []
-    stand_in = named("cpu")
-    engine = InterimEngine("m", stand_in, lambda: told.append("closed"))
-    engine.close()
-    engine.close()
-    assert told == ["closed"]
-    assert stand_in.closed
-
-
 def test_plan_covers_shapes_only_within_one_of_its_profiles() -> None:
     def profile(least: int, most: int) -> Profile:
         return Profile({"image": (1, least)}, {"image": (1, least)}, {"image": (1, most)})
@@ -196,7 +94,7 @@ class Site:
         key = PlanKey(model, file_sha256(self.onnx_path), (PROFILE,), BuildOptions(), environment)
         return BuildRequest(self.onnx_path, self.store.directory, key, workspace_bytes=512 << 20)
 
-    def add(self, model: str, load: Callable[[], Engine] | None = None) -> InterimEngine:
+    def add(self, model: str, load: Callable[[], Engine] | None = None) -> SwapEngine:
         request = self.request(model)
 
         def usual() -> Engine:
