@@ -37,17 +37,16 @@ class Nearest:
 
 
 class NearestPrototypes:
-    """Embeds the prototypes once, when made; afterwards `nearest` costs one batched encoder call."""
+    """Embeds the prototypes when made, and again for another engine; else `nearest` costs one batched encoder call."""
 
     def __init__(self, encoder: TextEncoder, prototypes: Mapping[str, Sequence[str]]) -> None:
         self._encoder = encoder
         known = {name: [p for p in phrases if self.understands(p)] for name, phrases in prototypes.items()}
         self._names = tuple(known)
-        phrases = [phrase for name in self._names for phrase in known[name]]
-        owners = np.array([at for at, name in enumerate(self._names) for _ in known[name]])
-        self._vectors = encoder.encode(phrases).astype(np.float64)
-        self._columns = [np.flatnonzero(owners == at) for at in range(len(self._names))]
-        self._weights = _ridge(_features(self._vectors, phrases), owners, len(self._names))
+        self._phrases = [phrase for name in self._names for phrase in known[name]]
+        self._owners = np.array([at for at, name in enumerate(self._names) for _ in known[name]])
+        self._columns = [np.flatnonzero(self._owners == at) for at in range(len(self._names))]
+        self._embed()
 
     def understands(self, text: str) -> bool:
         """Whether the encoder's vocabulary has the text's script: an English one knows next to no ideographs."""
@@ -57,6 +56,8 @@ class NearestPrototypes:
         """For each text the likeliest among its candidate fields."""
         if not texts:
             return []
+        if self._encoder.fingerprint != self._embedded_by:
+            self._embed()
         vectors = self._encoder.encode(texts).astype(np.float64)
         similarities = self._similarities(vectors)
         scores = similarities + _features(vectors, texts) @ self._weights
@@ -64,6 +65,11 @@ class NearestPrototypes:
             self._best(row, score, allowed)
             for row, score, allowed in zip(similarities, scores, candidates, strict=True)
         ]
+
+    def _embed(self) -> None:
+        self._embedded_by = self._encoder.fingerprint
+        self._vectors: Matrix = self._encoder.encode(self._phrases).astype(np.float64)
+        self._weights = _ridge(_features(self._vectors, self._phrases), self._owners, len(self._names))
 
     def _similarities(self, vectors: Matrix) -> Matrix:
         """(texts, fields): mean of the TOP_K largest cosines between a text and a field's prototypes."""

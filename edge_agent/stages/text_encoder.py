@@ -33,6 +33,7 @@ TOKEN_OUTPUTS = ("last_hidden_state", "token_embeddings")
 class TextEncoder:
     """Embeds texts; remembers the latest ones, for consecutive frames repeat their lines.
 
+    What an engine embedded is forgotten once another one runs in its place: vectors of two must not be compared.
     One thread owns it, the engine's. `hits`, `misses` and `evicted` count what the memory did.
     """
 
@@ -59,6 +60,7 @@ class TextEncoder:
         self._pooling = pooling
         self._cache_size = cache_size
         self._cache: OrderedDict[str, Vectors] = OrderedDict()
+        self._embedded_by = engine.fingerprint
         self.hits = self.misses = self.evicted = 0
 
     @property
@@ -80,6 +82,9 @@ class TextEncoder:
         """
         if not texts:
             return np.zeros((0, 0), np.float32)
+        if self.fingerprint != self._embedded_by:
+            self._embedded_by = self.fingerprint
+            self._cache.clear()
         plain = [_encodable(text) for text in texts]
         missing = [text for text in dict.fromkeys(plain) if text not in self._cache]
         fresh = dict(zip(missing, self._embedded(missing), strict=True)) if missing else {}

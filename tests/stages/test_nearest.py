@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import pytest
 
+from edge_agent.backends.base import Array, Engine, Feed
 from edge_agent.backends.ort import OrtBackend
 from edge_agent.stages.field_prototypes import PROTOTYPES
 from edge_agent.stages.key_phrases import VALUE_FIELDS
@@ -55,6 +58,32 @@ def test_answers_do_not_depend_on_the_company(nearest: NearestPrototypes, encode
         (alone,) = fresh.nearest([text], [WORDS])
         assert alone.name == answer.name
         assert alone.share == pytest.approx(answer.share, abs=1e-4)
+
+
+class Turned:
+    """The encoder's engine, and from a moment on one whose vectors have their numbers in another order."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.inputs, self.outputs = engine.inputs, engine.outputs
+        self.fingerprint = engine.fingerprint
+        self.turned = False
+
+    def infer(self, feed: Feed) -> dict[str, Array]:
+        outputs = self.engine.infer(feed)
+        return {name: array[:, ::-1] for name, array in outputs.items()} if self.turned else outputs
+
+
+def test_texts_are_compared_with_prototypes_of_the_same_engine() -> None:
+    if not (MODEL / "model.onnx").exists():
+        pytest.skip("the encoder is not fetched: edge-agent models fetch")
+    engine = Turned(OrtBackend(2).load(MODEL / "model.onnx"))
+    nearest = NearestPrototypes(TextEncoder(cast(Engine, engine), MODEL / "tokenizer.json"), PROTOTYPES)
+    (before,) = nearest.nearest(["Blueberry Muffins"], [WORDS])
+    engine.turned, engine.fingerprint = True, "turned"
+    (after,) = nearest.nearest(["Blueberry Muffins"], [WORDS])
+    assert after.name == before.name
+    assert after.similarity == pytest.approx(before.similarity, abs=1e-4)
 
 
 def test_script_that_the_vocabulary_lacks_is_not_understood(nearest: NearestPrototypes) -> None:

@@ -146,6 +146,17 @@ def test_missing_or_damaged_tokenizer_is_refused_by_name(tmp_path: Path, content
         TextEncoder(FakeEngine(pooled, inputs(), SENTENCE), path)
 
 
+def test_what_another_engine_embedded_is_forgotten(tokenizer: Path) -> None:
+    engine = FakeEngine(pooled, inputs(), SENTENCE)
+    encoder = TextEncoder(engine, tokenizer)
+    before = encoder.encode(["lot a"])
+    engine.answer = lambda feed: {"sentence_embedding": np.tile(np.float32([0, 0, 1]), (len(feed["input_ids"]), 1))}
+    assert np.array_equal(encoder.encode(["lot a"]), before), "one engine, one answer"
+    engine.fingerprint = "another"
+    assert encoder.encode(["lot a"]).tolist() == [[0.0, 0.0, 1.0]]
+    assert (encoder.hits, encoder.misses) == (1, 2)
+
+
 @pytest.mark.skipif(not (MODEL / "model.onnx").exists(), reason="the encoder is not fetched: edge-agent models fetch")
 def test_real_encoder_puts_like_beside_like() -> None:
     encoder = TextEncoder(OrtBackend(2).load(MODEL / "model.onnx"), MODEL / "tokenizer.json")
