@@ -36,7 +36,7 @@ class BuildingBackend(OrtBackend):
         self.wait = wait
         self.builds = BuildQueue(self.store, self.command)
 
-    def load(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> Any:
+    def load(self, onnx_path: Path, profiles: tuple[Profile, ...] = (), meanwhile: Path | None = None) -> Any:
         environment = Environment("10.3.0", "8.7", "Fake Orin", 8)
         key = PlanKey(model_name(onnx_path), file_sha256(onnx_path), profiles, BuildOptions(), environment)
         request = BuildRequest(onnx_path.absolute(), self.store.directory, key)

@@ -110,8 +110,21 @@ class Backend(Protocol):
     # whether a run goes on while the CPU does other work
     overlaps: bool
 
-    def load(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> Engine:
-        """An engine for the model file. Raises ModelError where the file cannot be loaded."""
+    @property
+    def device(self) -> Mapping[str, str]:
+        """What computes, by name: figures measured here hold for the same only."""
+        ...
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The libraries that compute, by name."""
+        ...
+
+    def load(self, onnx_path: Path, profiles: tuple[Profile, ...] = (), meanwhile: Path | None = None) -> Engine:
+        """An engine for the model file. Raises ModelError where the file cannot be loaded.
+
+        `meanwhile`: a model file with the same tensors, for as long as the engine of the other is built.
+        """
         ...
 
     def counters(self) -> Mapping[str, Any]:

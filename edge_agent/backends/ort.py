@@ -15,6 +15,7 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 from edge_agent.backends.base import Array, Condition, Feed, LayerTime, Profile, TensorSpec, check_feed
+from edge_agent.backends.cpu import processor
 from edge_agent.errors import EngineError, ModelError
 
 PROVIDERS = ("CPUExecutionProvider",)
@@ -57,8 +58,18 @@ class OrtBackend:
     def __init__(self, threads: int = 0) -> None:
         self.threads = threads or usable_cores()
 
-    def load(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> OrtEngine:
-        """An engine for the model file; profiles are not needed here. Raises ModelError where it cannot be loaded."""
+    @property
+    def device(self) -> dict[str, str]:
+        """The processor."""
+        return processor()
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """onnxruntime's."""
+        return {"onnxruntime": onnxruntime.__version__}
+
+    def load(self, onnx_path: Path, profiles: tuple[Profile, ...] = (), meanwhile: Path | None = None) -> OrtEngine:
+        """An engine for the model file; the rest is not needed here. Raises ModelError where it cannot be loaded."""
         return OrtEngine(onnx_path, self.threads)
 
     def counters(self) -> dict[str, Any]:

@@ -401,11 +401,17 @@ def _operator(name: bytes) -> bytes:
 
 
 def model_name(onnx_path: Path) -> str:
-    """engines/<model>/model.onnx -> <model>; model.latin.onnx there -> <model>.latin; any other file its own stem."""
+    """engines/<model>/model.onnx -> <model>; model.latin.onnx there -> <model>.latin; any other file its own stem.
+
+    calibration/<model>/artefacts/<id>/model.int8.onnx -> <model>.int8, whichever artefact it is.
+    """
     head, _, variant = onnx_path.stem.partition(".")
-    if head != "model" or not onnx_path.absolute().parent.name:
+    folder = onnx_path.absolute().parent
+    if folder.parent.name == "artefacts":
+        folder = folder.parent.parent
+    if head != "model" or not folder.name:
         return onnx_path.stem
-    return ".".join(filter(None, (onnx_path.absolute().parent.name, variant)))
+    return ".".join(filter(None, (folder.name, variant)))
 
 
 def l4t_release(path: Path = TEGRA_RELEASE) -> str | None:

@@ -90,10 +90,26 @@ class TrtBackend:
             options = replace(options, explicit_half=True)
         return PlanKey(model_name(onnx_path), file_sha256(onnx_path), profiles, options, self._environment)
 
-    def load(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> Engine:
+    @property
+    def device(self) -> dict[str, str]:
+        """The GPU. All Orin modules have one name and compute capability: only the count of SMs tells them apart."""
+        environment = self._environment
+        return {
+            "gpu": environment.gpu,
+            "compute_capability": environment.compute_capability,
+            "sm_count": str(environment.sm_count),
+        }
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """TensorRT's."""
+        return {"tensorrt": self._environment.tensorrt}
+
+    def load(self, onnx_path: Path, profiles: tuple[Profile, ...] = (), meanwhile: Path | None = None) -> Engine:
         """An engine for the model file, from its plan; a plan that is missing, stale or damaged is built, once.
 
-        With `serve_while_building` something else runs in a SwapEngine meanwhile, where there is something.
+        With `serve_while_building` something else runs in a SwapEngine meanwhile, where there is something: the plan of
+        `meanwhile`, a model file with the same tensors, before the CPU.
         When a build fails, the last plan of the same model that fits this device serves; what happened is in `notes`.
         Raises ModelError when there is no plan to run, ConfigError over the memory budget, EngineError from CUDA.
         """
@@ -102,12 +118,12 @@ class TrtBackend:
         try:
             stored = self.store.load(key)
         except PlanUnusable as exc:
-            return self._replacement(key, onnx_path, str(exc))
+            return self._replacement(key, onnx_path, str(exc), meanwhile)
         try:
             return self._engine(stored)
         except _NotLoaded as exc:
             reason = self.store.set_aside(self.store.plan_path(key), f"is refused by TensorRT ({exc})")
-        return self._replacement(key, onnx_path, reason)
+        return self._replacement(key, onnx_path, reason, meanwhile)
 
     def build(self, onnx_path: Path, profiles: tuple[Profile, ...] = ()) -> Manifest:
         """Builds the model's plan anew, whatever there is and however often it failed before."""
@@ -169,16 +185,17 @@ class TrtBackend:
     def _build(self, key: PlanKey, onnx_path: Path) -> Manifest:
         return build_plan(self._request(key, onnx_path), self.store, self.report, self.settings.builder)
 
-    def _replacement(self, key: PlanKey, onnx_path: Path, reason: str) -> Engine:
+    def _replacement(self, key: PlanKey, onnx_path: Path, reason: str, meanwhile: Path | None) -> Engine:
         """Where the plan itself cannot be loaded, for a `reason`."""
-        stand_in = self._stand_in(key, onnx_path) if self.settings.serve_while_building else None
+        stand_in = self._stand_in(key, onnx_path, meanwhile) if self.settings.serve_while_building else None
         if stand_in is None:
             return self._engine(self._built_or_last_good(key, onnx_path, reason))
         self._note(f"{reason}; building it, reading meanwhile with {stand_in.fingerprint}")
         return self.builds.add(stand_in, self._request(key, onnx_path), lambda: self._built(key))
 
-    def _stand_in(self, key: PlanKey, onnx_path: Path) -> Engine | None:
-        """What can run the model now: the last good plan where its shapes suffice, else the CPU; None: neither."""
+    def _stand_in(self, key: PlanKey, onnx_path: Path, meanwhile: Path | None) -> Engine | None:
+        """What can run now: the last good plan where its shapes suffice, else that of `meanwhile`, else the CPU; None:
+        nothing."""
         while (last_good := self.store.last_good(key)) is not None:
             if not covers(last_good.manifest.key.profiles, key.profiles):
                 break
@@ -190,16 +207,21 @@ class TrtBackend:
             except ConfigError as exc:
                 self._note(f"{key.model}: the last good plan cannot serve: {exc}")
                 break
+        if meanwhile is not None:
+            try:
+                return self._built(self.key(meanwhile, key.profiles))
+            except (ConfigError, EngineError) as exc:
+                self._note(f"{key.model}: {meanwhile.name} cannot serve: {exc}")
         try:
             make = registry.load(BACKENDS, "onnxruntime", "backend")
-            on_cpu: Engine = make(self.settings.cpu_threads).load(onnx_path, key.profiles)
+            on_cpu: Engine = make(self.settings.cpu_threads).load(meanwhile or onnx_path, key.profiles)
         except (ConfigError, ImportError) as exc:
             self._note(f"{key.model}: the CPU cannot serve: {exc}")
             return None
         return on_cpu
 
     def _built(self, key: PlanKey) -> TrtEngine:
-        """The engine of a plan that was just built; PlanUnusable where TensorRT refuses it."""
+        """The engine of a plan that is there; PlanUnusable where it is not, or TensorRT refuses it."""
         stored = self.store.load(key)
         try:
             return self._engine(stored)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 
 from edge_agent.backends.base import Condition, Engine, Profile
@@ -381,6 +383,45 @@ def test_last_plan_that_fits_serves_while_the_wanted_one_is_built(ten: Any, tmp_
     assert ":fp16:" in ran[-1]
     bench.backend.close()
     assert ten.cuda.stack == []
+
+
+def quantised(bench: Bench) -> Path:
+    """A model of the same tensors that counts as quantised, in an artefact's place."""
+    path = bench.folder / "artefacts" / "1" / "model.int8.onnx"
+    path.parent.mkdir(parents=True)
+    model = onnx.load(bench.onnx_path)
+    model.graph.initializer.append(onnx.helper.make_tensor("one", onnx.TensorProto.FLOAT, [], [1.0]))
+    model.graph.node.append(onnx.helper.make_node("QuantizeLinear", ["one", "one"], ["quantised"]))
+    onnx.save(model, path)
+    return path
+
+
+def test_plan_of_the_float_model_serves_while_the_artefacts_is_built(ten: Any, tmp_path: Path) -> None:
+    bench = Bench(ten, tmp_path)
+    bench.save()
+    engine = bench.backend.load(quantised(bench), (PROFILE,), bench.onnx_path)
+    assert engine.fingerprint.endswith(f":fp16:{bench.key.fingerprint[:8]}")
+    condition, ran = bench.read_until_settled(engine)
+    assert condition == Condition("running")
+    assert ":fp16:" in ran[0]
+    assert ":int8:" in ran[-1]
+    assert bench.store.load(bench.key), "the float plan stays for a rollback"
+    assert [path.name.rpartition("-")[0] for path in sorted(bench.store.directory.glob("*.plan"))] == [
+        "tiny",
+        "tiny.int8",
+    ]
+    bench.backend.close()
+
+
+def test_float_model_serves_on_the_cpu_where_it_has_no_plan_either(ten: Any, tmp_path: Path) -> None:
+    bench = Bench(ten, tmp_path, "killed")
+    engine = bench.backend.load(quantised(bench), (PROFILE,), bench.onnx_path)
+    assert engine.fingerprint.startswith(f"onnxruntime-{onnxruntime.__version__}:{bench.key.model_sha256[:12]}")
+    condition, _ = bench.read_until_settled(engine)
+    assert (condition.state, "building tiny.int8 was killed" in str(condition.reason)) == ("degraded", True)
+    engine.close()
+    assert bench.backend.attend() == Condition("running"), "who waited for the plan has gone"
+    bench.backend.close()
 
 
 def test_last_plan_that_takes_fewer_shapes_does_not_serve(ten: Any, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from edge_agent.backends import plan
 from edge_agent.backends.base import Profile
-from edge_agent.backends.plan import BuildOptions, Environment, Manifest, PlanKey, PlanStore, PlanUnusable
+from edge_agent.backends.plan import PLANS_KEPT, BuildOptions, Environment, Manifest, PlanKey, PlanStore, PlanUnusable
 from edge_agent.errors import ModelError
 
 CONTENT = b"ftrt" + bytes(range(256)) * 40
@@ -230,10 +230,25 @@ def test_l4t_release_is_read_from_nv_tegra_release(tmp_path: Path, text: str, re
         ("engines/minilm-l6-v2/model.onnx", "minilm-l6-v2"),
         ("engines/ppocrv6-small-rec/model.latin.onnx", "ppocrv6-small-rec.latin"),
         ("elsewhere/net.onnx", "net"),
+        (
+            "calibration/ppocrv6-small-det/artefacts/20270115T080000Z-0123456789ab/model.int8.onnx",
+            "ppocrv6-small-det.int8",
+        ),
     ],
 )
 def test_plan_is_named_after_the_model_folder(path: str, name: str) -> None:
     assert plan.model_name(Path(path)) == name
+
+
+def test_plans_of_an_artefact_push_no_float_plan_out(tmp_path: Path) -> None:
+    store = PlanStore(tmp_path)
+    float_key = dataclasses.replace(KEY, model="det")
+    store.save(float_key, b"float", 1.0, 1)
+    for number in range(PLANS_KEPT + 2):
+        store.save(dataclasses.replace(KEY, model="det.int8", model_sha256=str(number)), b"int8", 1.0, 1)
+    assert store.load(float_key).content == b"float"
+    assert len(store.manifests("det.int8")) == PLANS_KEPT
+    assert len(store.manifests("det")) == 1
 
 
 def test_model_hash_covers_weights_stored_beside_the_graph(tmp_path: Path) -> None:
