@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import cv2
 
+from edge_agent.artefacts import Artefacts, Binding, find_calibration_dir
 from edge_agent.backends.base import Backend, Condition, Engine, Profile
 from edge_agent.backends.build_job import Report
 from edge_agent.backends.choose import choose_backend, look, open_backend
@@ -23,8 +25,9 @@ from edge_agent.backends.trt_settings import TrtSettings
 from edge_agent.config import BackendConfig, Config, PipelineConfig, TensorRtConfig
 from edge_agent.errors import FrameError, ModelError
 from edge_agent.models import charset as charsets
-from edge_agent.models.spec import ModelSpec, Task, Variant, require_files
+from edge_agent.models.spec import ModelSpec, Task, Variant, expected_files, require_files
 from edge_agent.records import Frame, Reading, TextLine
+from edge_agent.served_model import ServedModel
 from edge_agent.stages.field_extractor import FieldExtractor
 from edge_agent.stages.reading_order import reading_order
 from edge_agent.stages.text_detector import DetectorSettings, TextDetector
@@ -35,6 +38,9 @@ log = logging.getLogger(__name__)
 
 NO_TEXT = "no_text"
 USUAL_FRAME_PX = (1280, 720)
+LOOK_S = 1.0  # how often it is looked for a change of what is promoted
+
+Wrap = Callable[[str, Engine], Engine]  # by the stage's name, the engine that the stage is to have in place of its own
 
 # languages whose labels the head cut to Latin characters can read (ISO 639)
 LATIN_LANGUAGES = frozenset(
@@ -46,7 +52,10 @@ LATIN_LANGUAGES = frozenset(
 
 
 class Pipeline:
-    """Reads frames. A context manager: leaving it closes the engines."""
+    """Reads frames. A context manager: leaving it closes the engines.
+
+    `engines` and `models` by stage; a pipeline of engines that are no model's has no `models`.
+    """
 
     def __init__(
         self,
@@ -55,13 +64,18 @@ class Pipeline:
         extractor: FieldExtractor,
         engines: Mapping[str, Engine],
         backend: Backend,
+        models: Mapping[str, ServedModel] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.detector = detector
         self.recogniser = recogniser
         self.extractor = extractor
         self.engines = engines
         self.backend = backend
+        self.models = models or {}
         self.fingerprints = self._fingerprints()
+        self._monotonic = monotonic
+        self._looked_mono = monotonic()
 
     def read(self, frame: Frame, upcoming: Callable[[], Frame | None] = lambda: None) -> Reading:
         """The reading of one frame; no lines and reason `no_text` where there is no text.
@@ -73,8 +87,9 @@ class Pipeline:
         timings_ms: dict[str, float] = {}
         with opencv_errors_of(frame), timed(timings_ms, "total"):
             with timed(timings_ms, "detect"):
+                self.detector.begin(frame.image)
+                self.fingerprints = self._fingerprints()  # now: of the engine that began, were it replaced since
                 probability = self.detector.probability(frame.image)
-                self.fingerprints = self._fingerprints()  # now: of the engines that read this frame, not the next
                 if self.backend.overlaps:
                     self._begin(upcoming())
                 boxes = self.detector.boxes(probability, frame.image)
@@ -103,13 +118,24 @@ class Pipeline:
             self.detector.begin(following.image)
 
     def attend(self) -> Condition:
-        """Puts engines to use that were built meanwhile, and says how the pipeline serves; for between two frames.
+        """Puts engines to use that were built or promoted meanwhile, and says how the pipeline serves; for between two
+        frames.
 
         Raises EngineError or ConfigError where nothing is left to read with.
         """
         condition = self.backend.attend()
+        now_mono = self._monotonic()
+        if now_mono - self._looked_mono >= LOOK_S:
+            self._looked_mono = now_mono
+            for model in self.models.values():
+                model.attend()
         self.fingerprints = self._fingerprints()
-        return condition
+        return with_models(condition, self.models.values())
+
+    @property
+    def artefacts(self) -> dict[str, str | None]:
+        """By stage, the id of the artefact in use, None where it is the float model."""
+        return {stage: model.artefact for stage, model in self.models.items()}
 
     @property
     def backend_in_use(self) -> str:
@@ -142,6 +168,20 @@ class Pipeline:
         self.close()
 
 
+def with_models(condition: Condition, models: Iterable[ServedModel]) -> Condition:
+    """How backend and models serve together: a build is said first, then what is wrong, then what else is to know."""
+    if condition.state == "building":
+        return condition
+    served = list(models)
+    faults = [model.fault for model in served if model.fault is not None]
+    if condition.state == "degraded" and condition.reason is not None:
+        faults.insert(0, condition.reason)
+    if faults:
+        return Condition("degraded", "; ".join(faults))
+    notes = [model.note for model in served if model.note is not None]
+    return replace(condition, reason="; ".join(notes)) if notes else condition
+
+
 def in_order(lines: tuple[TextLine, ...]) -> tuple[TextLine, ...]:
     """Lines as a person would read them; only once they are read it is known which way their text runs."""
     return tuple(lines[n] for n in reading_order([line.box.quad for line in lines]))
@@ -166,12 +206,19 @@ def timed(timings_ms: dict[str, float], stage: str, clock: Callable[[], float] =
 
 
 def load_pipeline(
-    config: Config, models_dir: Path, report: Report | None = None, *, serve_while_building: bool = False
+    config: Config,
+    models_dir: Path,
+    report: Report | None = None,
+    *,
+    serve_while_building: bool = False,
+    float_only: bool = False,
+    wrap: Wrap | None = None,
 ) -> Pipeline:
     """The pipeline that `config` describes, its engines loaded; `report` is told how far a build of plans is.
 
     It waits for builds, unless `serve_while_building`: then something else reads meanwhile, where there is something,
-    and whoever reads calls `attend` between frames.
+    and whoever reads calls `attend` between frames. A calibrated artefact that is promoted serves in place of its float
+    model, unless `float_only`. Stages get what `wrap` makes of their engine.
     Raises ConfigError or ModelError naming what is wrong or missing; nothing stays open then.
     """
     cv2.setNumThreads(1)  # its pool would spin against the engines' own: 1.3x slower on 2 cores
@@ -179,13 +226,14 @@ def load_pipeline(
     backend = load_backend(config.backend, models_dir, report, serve_while_building=serve_while_building)
     with ExitStack() as opened:
         opened.callback(backend.close)
-        loader = Loader(backend, models_dir, opened)
+        calibration_dir = find_calibration_dir(config.calibration.directory, models_dir)
+        loader = Loader(backend, models_dir, opened, None if float_only else calibration_dir, wrap)
         detector = loader.detector(settings)
         recogniser = loader.recogniser(settings)
         encoder = loader.encoder(settings)
         extractor = FieldExtractor(config.fields, encoder)
         opened.pop_all()
-    return Pipeline(detector, recogniser, extractor, loader.engines, backend)
+    return Pipeline(detector, recogniser, extractor, loader.engines, backend, loader.models)
 
 
 def load_backend(
@@ -220,13 +268,27 @@ def tensorrt_settings(config: TensorRtConfig, models_dir: Path) -> TrtSettings:
 
 
 class Loader:
-    """Makes the stages of a pipeline; each engine made is closed by `opened` and listed in `engines` by its stage."""
+    """Makes the stages of a pipeline; each engine made is closed by `opened` and listed in `engines` by its stage, as
+    its model is in `models`.
 
-    def __init__(self, backend: Backend, models_dir: Path, opened: ExitStack) -> None:
+    Promoted artefacts are looked for in `calibration_dir`; None: every model runs in float.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        models_dir: Path,
+        opened: ExitStack,
+        calibration_dir: Path | None,
+        wrap: Wrap | None = None,
+    ) -> None:
         self.backend = backend
         self.models_dir = models_dir
         self.opened = opened
+        self.calibration_dir = calibration_dir
+        self.wrap: Wrap = wrap or (lambda stage, engine: engine)
         self.engines: dict[str, Engine] = {}
+        self.models: dict[str, ServedModel] = {}
 
     def detector(self, settings: PipelineConfig) -> TextDetector:
         spec = self.spec(settings.detector, "text_detection")
@@ -241,7 +303,8 @@ class Loader:
             max_boxes=settings.max_boxes,
         )
         variant: Variant = "cpu" if self.backend.any_shape else "full"
-        return TextDetector(self.engine("detect", spec, variant), detector_settings)
+        seen_as = values_of(detector_settings, "min_side_px", "max_side_px", "side_multiple_px")
+        return TextDetector(self.engine("detect", spec, variant, seen_as), detector_settings)
 
     def recogniser(self, settings: PipelineConfig) -> TextRecogniser:
         spec = self.spec(settings.recogniser, "text_recognition")
@@ -262,7 +325,8 @@ class Loader:
                 batch_sizes=(1, 2, 3, 4),
                 batch_cost_px=40,
             )
-        engine = self.engine("recognise", spec, variant)
+        seen_as = values_of(recogniser_settings, "height_px", "widths_px", "width_step_px", "pad_value")
+        engine = self.engine("recognise", spec, variant, seen_as)
         return TextRecogniser(engine, charsets.read(charset), recogniser_settings)
 
     def encoder(self, settings: PipelineConfig) -> TextEncoder | None:
@@ -273,7 +337,8 @@ class Loader:
         tokenizer = require_files(spec, self.models_dir).tokenizer
         if tokenizer is None:
             raise ModelError(f"{spec.name} has no tokenizer; name one under source.files.tokenizer in its model.yaml")
-        return TextEncoder(self.engine("encode", spec), tokenizer, spec.encoder.max_tokens, spec.encoder.prefix)
+        engine = self.engine("encode", spec, "full", values_of(spec.encoder, "max_tokens", "prefix"))
+        return TextEncoder(engine, tokenizer, spec.encoder.max_tokens, spec.encoder.prefix)
 
     def spec(self, name: str, task: Task) -> ModelSpec:
         """The declared model, which must be for `task`."""
@@ -282,13 +347,29 @@ class Loader:
             raise ModelError(f"model {name} is for {spec.task}; expected one for {task}: see `edge-agent models list`")
         return spec
 
-    def engine(self, stage: str, spec: ModelSpec, variant: Variant = "full") -> Engine:
-        """A loaded engine for the model's variant."""
+    def engine(self, stage: str, spec: ModelSpec, variant: Variant, preprocessing: Mapping[str, Any]) -> Engine:
+        """A loaded engine for the model's variant; `preprocessing`: what makes the inputs that the engine meets."""
         profiles = tuple(Profile(shapes.min, shapes.opt, shapes.max) for shapes in spec.profiles)
-        engine = self.backend.load(require_files(spec, self.models_dir, variant).onnx, profiles)
-        self.opened.callback(engine.close)
-        self.engines[stage] = engine
-        return engine
+        onnx_path = require_files(spec, self.models_dir, variant).onnx
+        binding = Binding(
+            model=spec.name,
+            variant=variant,
+            scheme=self.backend.name,
+            source_sha256=expected_files(onnx_path.parent)[onnx_path.name][0],
+            preprocessing=preprocessing,
+            device=self.backend.device,
+            versions=self.backend.versions,
+        )
+        artefacts = None if self.calibration_dir is None else Artefacts(self.calibration_dir, spec.name)
+        model = ServedModel(self.backend, binding, onnx_path, profiles, artefacts)
+        self.opened.callback(model.engine.close)
+        self.engines[stage], self.models[stage] = self.wrap(stage, model.engine), model
+        return self.engines[stage]
+
+
+def values_of(settings: object, *names: str) -> dict[str, Any]:
+    """Some of the settings, by name."""
+    return {name: getattr(settings, name) for name in names}
 
 
 def head_for(settings: PipelineConfig, spec: ModelSpec) -> Variant:

@@ -299,7 +299,7 @@ log: {level: inf}
         ("port: 5", "port: unknown key; did you mean mqtt.port?"),
         ("password: x", "password: unknown key; did you mean mqtt.password_file?"),
         ("cameras: {a: {kind: csi, source: 0, password: x}}", "a.password: unknown key; did you mean password_file?"),
-        ("zzzzz: 5", "zzzzz: unknown key; known here: backend, cameras"),
+        ("zzzzz: 5", "zzzzz: unknown key; known here: backend, calibration, cameras"),
         ("__class__: 5", "__class__: unknown key"),
         ("transport: NO", "transport: 'NO' is true or false to YAML 1.1; put it in quotes"),
     ],

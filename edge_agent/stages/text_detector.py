@@ -42,7 +42,9 @@ class TextDetector:
 
     def begin(self, image: Image) -> None:
         """Starts looking at `image`, so that the engine computes while the CPU does other work; `probability` of the
-        same image then only waits. What was begun before and not asked for is thrown away."""
+        same image then only waits. What was begun before for another and not asked for is thrown away."""
+        if self._begun is image:
+            return
         if self._begun is not None:
             self._begun = None
             self.engine.collect()
@@ -51,8 +53,7 @@ class TextDetector:
 
     def probability(self, image: Image) -> npt.NDArray[np.uint8]:
         """The probability map of `image` (uint8 (H, W, 3) BGR), uint8 (H', W'), 255 = surely text."""
-        if self._begun is not image:
-            self.begin(image)
+        self.begin(image)
         self._begun = None
         return np.asarray(self.engine.collect()["probability"][0], np.uint8)
 
