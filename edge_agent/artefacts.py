@@ -219,16 +219,18 @@ class Artefacts:
 
         Raises CalibrationRefused where the float model is in use already.
         """
+        nothing = (
+            f"{self.model}: nothing to roll back to: the float model is in use ({self.promoted_path} names no other)"
+        )
+        if not self.promoted_path.exists():
+            raise CalibrationRefused(nothing)
         with self._writing():
             try:
                 former = self.promotion()
             except ArtefactUnusable:
                 return self._say(Promotion(promoted_at=self._clock()))
             if former.active is None:
-                raise CalibrationRefused(
-                    f"{self.model}: nothing to roll back to: the float model is in use ({self.promoted_path} names no "
-                    "other)"
-                )
+                raise CalibrationRefused(nothing)
             back = None if to_float else former.previous
             try:
                 back = None if back is None else self.get(back).id
