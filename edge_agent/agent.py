@@ -28,7 +28,8 @@ from edge_agent.errors import ConfigError, EdgeAgentError, EngineError, FrameErr
 from edge_agent.mailbox import Mailbox
 from edge_agent.messages import CameraState, PipelineState
 from edge_agent.no_text import NoTextLimit
-from edge_agent.outbox import MemoryOutbox, Outbox
+from edge_agent.outbox.base import Outbox
+from edge_agent.outbox.memory import MemoryOutbox
 from edge_agent.pipeline import Pipeline, load_pipeline
 from edge_agent.publisher import Publisher
 from edge_agent.records import Frame, rfc3339

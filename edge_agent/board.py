@@ -10,7 +10,7 @@ from typing import Literal
 
 from edge_agent import messages
 from edge_agent.messages import CameraState, PipelineState
-from edge_agent.outbox import Outbox
+from edge_agent.outbox.base import Outbox
 from edge_agent.records import Message
 
 # The reason of a camera's trouble may change with every attempt: only a change of state is said at once.

@@ -17,7 +17,7 @@ from functools import partial
 
 from edge_agent import messages
 from edge_agent.errors import TransportError
-from edge_agent.outbox import Entry, Outbox
+from edge_agent.outbox.base import Entry, Outbox
 from edge_agent.records import Message
 from edge_agent.transports.base import Backoff, Outcome, Transport
 

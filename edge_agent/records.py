@@ -156,13 +156,24 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """The capture that a message tells of: the reading's `id`, and of its frame camera, seq and time (unix s)."""
+
+    id: str
+    camera: str
+    seq: int
+    captured_at: float
+
+
+@dataclass(frozen=True)
 class Message:
-    """One MQTT publication: `topic` below the device's own prefix, `payload` UTF-8 JSON."""
+    """One MQTT publication: `topic` below the device's own prefix, `payload` UTF-8 JSON; `origin` of a reading's."""
 
     topic: str
     payload: bytes
     qos: int = 1
     retain: bool = False
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True)

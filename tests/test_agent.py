@@ -33,7 +33,7 @@ from edge_agent.demo.labels import render_label, sample_labels
 from edge_agent.errors import EdgeAgentError, EngineError, FrameError
 from edge_agent.mailbox import Mailbox
 from edge_agent.no_text import NoTextLimit
-from edge_agent.outbox import MemoryOutbox
+from edge_agent.outbox.memory import MemoryOutbox
 from edge_agent.pipeline import Pipeline
 from edge_agent.publisher import Publisher
 from edge_agent.records import Frame, Message

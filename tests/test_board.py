@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from edge_agent.board import REASON_EVERY_S, Board
-from edge_agent.outbox import MemoryOutbox
+from edge_agent.outbox.memory import MemoryOutbox
 
 
 @pytest.fixture

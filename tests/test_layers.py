@@ -10,6 +10,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "edge_agent"
 GROUND = {
     "child_process",
+    "clock",
     "config",
     "errors",
     "files",

@@ -14,7 +14,7 @@ from edge_agent import __version__, messages
 from edge_agent.agent import Agent
 from edge_agent.cameras.status import CameraStatus
 from edge_agent.config import RESERVED_CAMERA_NAMES
-from edge_agent.outbox import MemoryOutbox
+from edge_agent.outbox.memory import MemoryOutbox
 from edge_agent.publisher import PublisherStats
 from edge_agent.records import Field, Message, Quad, Reading, Sample, TextBox, TextLine
 from edge_agent.telemetry.host import sensors as host_sensors

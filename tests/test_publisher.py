@@ -14,7 +14,7 @@ import pytest
 
 from edge_agent import messages
 from edge_agent.config import MqttConfig
-from edge_agent.outbox import MemoryOutbox
+from edge_agent.outbox.memory import MemoryOutbox
 from edge_agent.publisher import POISON_AFTER, Publisher
 from edge_agent.records import Message, Reading
 from edge_agent.transports.base import Backoff, Outcome, Transport
@@ -233,8 +233,8 @@ def test_result_that_waited_is_marked_historical(run: Run) -> None:
     transport.connect()
     wait_until(lambda: len(transport.sent) == 2, "both")
     bodies = [json.loads(message.payload) for message in transport.sent]
-    assert [(body["seq"], body["historical"]) for body in bodies] == [(1, True), (2, False)]
-    assert bodies[0]["captured_at"] == "1970-01-01T00:00:05.000Z"
+    assert [(body["seq"], body["historical"]) for body in bodies] == [(2, False), (1, True)]
+    assert bodies[1]["captured_at"] == "1970-01-01T00:00:05.000Z"
 
 
 def test_stop_waits_for_confirmations_then_says_farewell(outbox: MemoryOutbox) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from edge_agent.errors import ConfigError, TransportError
-from edge_agent.outbox import MemoryOutbox
+from edge_agent.outbox.memory import MemoryOutbox
 from edge_agent.publisher import Publisher
 from edge_agent.records import Message
 from edge_agent.transports.base import Backoff, Outcome

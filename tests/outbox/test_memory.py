@@ -1,4 +1,4 @@
-"""Outbox: order, claims, latest-only states, bounds; and that every drop is counted."""
+"""Outbox in memory: order, claims, latest-only states, bounds; and that every drop is counted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import tracemalloc
 
 import pytest
 
-from edge_agent.outbox import ENTRY_OVERHEAD_BYTES, Entry, MemoryOutbox
+from edge_agent.outbox.base import ENTRY_OVERHEAD_BYTES, Entry
+from edge_agent.outbox.memory import MemoryOutbox
 from edge_agent.records import Message
 
 
@@ -215,3 +216,56 @@ def test_threads_lose_nothing_between_put_claim_and_requeue() -> None:
         thread.join(20)
     assert sorted(taken) == list(range(2000))
     assert outbox.stats().depth == 0
+
+
+def test_live_readings_go_before_the_backlog_and_of_that_no_more_than_allowed(
+    clock: Clock, outbox: MemoryOutbox
+) -> None:
+    for n in range(4):
+        outbox.put(result(n))
+    clock.now += 11
+    outbox.put(result(4))
+    outbox.put(state(9))
+    assert payloads(outbox.claim(10, replay=2)) == [9, 4, 0, 1]
+    assert payloads(outbox.claim(10, replay=0)) == []
+    assert payloads(outbox.claim(10)) == [2, 3]
+
+
+def test_without_live_first_everything_goes_in_the_order_of_arrival(clock: Clock) -> None:
+    outbox = MemoryOutbox(1_000_000, 60, clock, live_first=False)
+    for n in range(3):
+        outbox.put(result(n))
+    clock.now += 11
+    outbox.put(result(3))
+    assert payloads(outbox.claim(10, replay=2)) == [0, 1]
+    assert payloads(outbox.claim(10, replay=2)) == [2, 3]
+
+
+def test_lost_reading_that_aged_meanwhile_goes_back_into_the_backlog(clock: Clock, outbox: MemoryOutbox) -> None:
+    for n in range(3):
+        outbox.put(result(n))
+    claimed = outbox.claim(2)
+    clock.now += 11
+    outbox.put(result(3))
+    outbox.requeue([entry.id for entry in claimed])
+    assert payloads(outbox.claim(10)) == [3, 0, 1, 2]
+
+
+def test_ledger_balances_over_every_way_out(clock: Clock) -> None:
+    outbox = MemoryOutbox(20_000, 60, clock, unix=lambda: 86_400.0 * 7)
+    outbox.put(result(0))
+    outbox.put(state(1))
+    clock.now += 61
+    for n in range(40):
+        outbox.put(result(n, camera="left"))
+    outbox.put(result(99, size=30_000))
+    entries = [entry for entry in outbox.claim(4) if not entry.message.retain]
+    outbox.done([entries[0].id])
+    outbox.drop([entries[1].id], "refused")
+    outbox.requeue([entries[2].id])
+    counts = outbox.ledger().of_day(7)
+    assert counts["cam"] == {"produced": 2, "delivered": 0, "queued": 0, "dropped": {"too_old": 1, "too_large": 1}}
+    left = counts["left"]
+    assert left["produced"] == 40 == left["delivered"] + left["queued"] + sum(left["dropped"].values())
+    assert left["queued"] == outbox.stats().depth - 1  # the state
+    assert outbox.next_seq("left") == 0  # these messages tell of no capture
