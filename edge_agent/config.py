@@ -15,7 +15,7 @@ import re
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -33,7 +33,7 @@ from pydantic_core import PydanticCustomError
 from edge_agent.errors import ConfigError
 from edge_agent.secrets import MASK, masked, private_file_caution, read_password_file
 from edge_agent.settings.environment import overrides, variable_of
-from edge_agent.settings.keys import filled, flat, leaves, merge_patched, merged, tree_of, value_at
+from edge_agent.settings.keys import covers, filled, flat, leaves, merge_patched, merged, tree_of, value_at
 from edge_agent.settings.problems import KeyPath, Problem, dotted
 from edge_agent.settings.sources import (
     STORED_KINDS,
@@ -55,15 +55,25 @@ RESERVED_CAMERA_NAMES = frozenset({"command", "config", "health", "status", "tel
 LIVE = frozenset(
     {
         "cameras.*.max_fps",
+        "fields.date_order",
+        "fields.date_window_years",
+        "fields.max_fields",
+        "fields.max_line_chars",
+        "fields.min_similarity",
         "log.level",
         "pipeline.box_threshold",
         "pipeline.max_boxes",
         "pipeline.min_confidence",
+        "pipeline.no_text_interval_s",
         "pipeline.pixel_threshold",
         "pipeline.unclip_ratio",
         "telemetry.interval_s",
     }
 )
+
+# what is never changed from afar, whatever remote.allowed_keys says: how the device is reached, and what it trusts.
+# Neither is any path, nor any password.
+LOCAL_ONLY = ("device_id", "mqtt", "remote", "transport")
 
 
 def _number_as_text(value: Any) -> Any:
@@ -100,6 +110,34 @@ def _full_path(path: Path) -> Path:
     return path
 
 
+def _remote_key(pattern: str) -> str:
+    covered = [leaf.path for leaf in leaves(Config, {"cameras": {"*": {}}}) if covers(pattern, leaf.path)]
+    forbidden = [str(path[0]) for path in [*covered, tuple(pattern.split("."))] if path[0] in LOCAL_ONLY]
+    if forbidden:
+        raise ValueError(f"{forbidden[0]} is never changed from afar")
+    if not covered:
+        raise ValueError("names no key; expected one such as fields, log.level or cameras.*.max_fps")
+    return pattern
+
+
+def _camera_host(text: str) -> str:
+    if re.fullmatch(r"(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?", text) and not re.fullmatch(
+        r"[\d.]+", text
+    ):
+        return text
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError("expected names, *.names, IP addresses or networks such as 192.0.2.0/24") from None
+    return text
+
+
+def _whole_path(path: Path) -> Path:
+    if not path.is_absolute():
+        raise ValueError("is relative; write a path in full, from / on")
+    return path
+
+
 # One topic level: no MQTT wildcard, separator or control character can be in it. No leading dot: . and .. are folders.
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 CameraName = Annotated[Name, AfterValidator(_camera_name)]
@@ -107,6 +145,22 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 LocalPath = Annotated[Path, AfterValidator(_full_path)]
+FullPath = Annotated[LocalPath, AfterValidator(_whole_path)]
+RemoteKey = Annotated[str, AfterValidator(_remote_key)]
+CameraHost = Annotated[str, Field(max_length=253), AfterValidator(_camera_host)]
+CameraScheme = Literal["csi", "file", "http", "https", "rtsp", "rtsps", "v4l2"]
+CommandName = Literal[
+    "calibrate",
+    "config-history",
+    "ledger",
+    "log-level",
+    "ping",
+    "rebuild",
+    "replay",
+    "restart",
+    "rollback",
+    "snapshot",
+]
 Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}$")]
 SidePx = Annotated[int, Field(ge=16, le=16_384)]
 
@@ -387,6 +441,46 @@ class TelemetryConfig(Section):
     """Time between two reports, s."""
 
 
+class RemoteConfig(Section):
+    """What may be changed and asked for from afar, by config/desired and command/<name>."""
+
+    enabled: bool = True
+    """false: what comes is counted and ignored, and what came before is not in force."""
+    allowed_keys: tuple[RemoteKey, ...] = (
+        "cameras.*.enabled",
+        "cameras.*.max_fps",
+        "fields",
+        "log.level",
+        "pipeline",
+        "telemetry.interval_s",
+    )
+    """Keys that may be changed, or sections for all of their keys; never device_id, mqtt, remote, transport, paths."""
+    camera_schemes: tuple[CameraScheme, ...] = ("csi", "rtsp", "rtsps", "v4l2")
+    """Where a camera's source from afar may lead, where its key is allowed; file: into camera_folders."""
+    camera_hosts: tuple[CameraHost, ...] = ()
+    """Hosts of cameras: names, *.names, addresses, networks; none: IP addresses but the device's own and the like."""
+    camera_folders: tuple[FullPath, ...] = ()
+    """Folders in which stored sources from afar may lie."""
+    max_bytes: Annotated[int, Field(ge=1024, le=1_048_576)] = 65_536
+    """Largest text of a configuration or command, bytes; looked at before it is parsed."""
+    trial_s: Seconds = 60.0
+    """How long a new configuration runs on trial, s, before it is kept."""
+    trial_starts: Annotated[int, Field(ge=1, le=20)] = 3
+    """Starts that a configuration on trial may take; one more means that it crashes, and the last good one returns."""
+    min_fps_share: Share = 0.5
+    """Frames read in a second on trial, as a share of before, 0 to 1, below which the last good one returns."""
+    min_read_share: Share = 0.5
+    """Share of frames with text, as a share of before, 0 to 1, below which it returns; 0: not judged."""
+    kept_texts: Annotated[int, Field(ge=1, le=1000)] = 20
+    """Configurations from afar that are remembered with their texts, refused ones too."""
+    commands: tuple[CommandName, ...] = get_args(CommandName)
+    """Commands that are carried out."""
+    command_rate_per_min: Annotated[int, Field(ge=1, le=6000)] = 60
+    """Most commands in a minute; more are answered busy."""
+    kept_command_ids: Annotated[int, Field(ge=16, le=10_000)] = 256
+    """Commands whose ids and answers are remembered, so that each runs once."""
+
+
 class LogConfig(Section):
     """What the program writes about itself, to stderr."""
 
@@ -421,6 +515,8 @@ class Config(Section):
     """What waits for the broker."""
     telemetry: TelemetryConfig = TelemetryConfig()
     """How the device reports on itself."""
+    remote: RemoteConfig = RemoteConfig()
+    """What may be changed and asked for from afar."""
     log: LogConfig = LogConfig()
     """What the program writes about itself."""
 

@@ -27,7 +27,7 @@ from edge_agent.config import (
     without_file,
 )
 from edge_agent.errors import ConfigError
-from edge_agent.settings.keys import entry_of, kinds_of, leaves, section_of, value_at
+from edge_agent.settings.keys import covers, entry_of, kinds_of, leaves, section_of, value_at
 from edge_agent.settings.problems import dotted
 from edge_agent.settings.strict_yaml import dump, parse, parse_document
 from tests.conftest import ROOT
@@ -689,6 +689,47 @@ def test_live_keys_exist_and_others_need_a_restart() -> None:
     assert is_live("telemetry.interval_s")
     assert not is_live("mqtt.host")
     assert not is_live("cameras.a.source")
+
+
+# --- what may be changed from afar ---
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("allowed_keys: [mqtt.host]", "remote.allowed_keys[0]: mqtt is never changed from afar"),
+        ("allowed_keys: [fields, remote]", "remote.allowed_keys[1]: remote is never changed from afar"),
+        ('allowed_keys: ["*"]', "remote.allowed_keys[0]: device_id is never changed from afar"),
+        ("allowed_keys: [log.lvel]", "remote.allowed_keys[0]: names no key"),
+        ("camera_hosts: [rtsp://a]", "remote.camera_hosts[0]: expected names"),
+        ("camera_hosts: [1.2.3]", "remote.camera_hosts[0]: expected names"),
+        ("camera_folders: [pictures]", "remote.camera_folders[0]: is relative"),
+        ("commands: [reboot]", "remote.commands[0]: 'reboot' is not"),
+        ("max_bytes: 100", "remote.max_bytes: 100 is less than 1024"),
+    ],
+)
+def test_wrong_permission_for_changes_from_afar_is_named(folder: Path, settings: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_text(f"remote:\n  {settings}\n")
+    assert message in str(caught.value)
+
+
+def test_permissions_for_changes_from_afar_are_taken(folder: Path) -> None:
+    remote = load_text(
+        "remote:\n  allowed_keys: [cameras, log]\n  commands: [ping]\n  camera_folders: [/srv/pictures]\n"
+        '  camera_hosts: [cam1, "*.plant.example", 192.0.2.0/24, "2001:db8::/32", 192.0.2.1]\n'
+    ).remote
+    assert remote.allowed_keys == ("cameras", "log")
+    assert remote.commands == ("ping",)
+    assert remote.camera_hosts[1:3] == ("*.plant.example", "192.0.2.0/24")
+
+
+def test_no_path_is_among_the_keys_that_may_be_changed_from_afar_by_default() -> None:
+    allowed = Config().remote.allowed_keys
+    changeable = [leaf for leaf in leaves(Config, {"cameras": {"a": {}}}) if any(covers(p, leaf.path) for p in allowed)]
+    assert len(changeable) > 10
+    assert not [leaf for leaf in changeable if leaf.kinds & {Path, SecretStr}]
+    assert not [leaf for leaf in changeable if leaf.path[-1] == "source"]
 
 
 # --- the models take Python values too ---

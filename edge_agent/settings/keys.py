@@ -121,6 +121,14 @@ def flat(values: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPat
             yield (*path, key), value
 
 
+def covers(pattern: str, path: KeyPath) -> bool:
+    """Whether a dotted pattern names the key at `path` or one above it; `*` stands for one part, such as a camera's
+    name: `fields` covers fields.date_order, `cameras.*.max_fps` covers cameras.line1.max_fps."""
+    parts = pattern.split(".")
+    fits = (part in ("*", str(here)) for part, here in zip(parts, path, strict=False))
+    return len(parts) <= len(path) and all(fits)
+
+
 def filled(model: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
     """`values` with {} for a block that has a heading and nothing below it."""
     result = dict(values)

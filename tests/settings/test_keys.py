@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 
 from edge_agent.config import CameraConfig, Config, MqttConfig
-from edge_agent.settings.keys import filled, kinds_of, leaves, merge_patched, merged, model_at, near_keys, value_at
+from edge_agent.settings.keys import (
+    covers,
+    filled,
+    kinds_of,
+    leaves,
+    merge_patched,
+    merged,
+    model_at,
+    near_keys,
+    value_at,
+)
 
 
 def test_kinds_are_types_without_constraints() -> None:
@@ -81,3 +91,26 @@ def test_heading_without_keys_is_an_empty_block() -> None:
 def test_value_at_a_path() -> None:
     assert value_at({"a": {"b": 1}}, ("a", "b")) == 1
     assert value_at({"a": 1}, ("a", "b")) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "key", "covered"),
+    [
+        ("fields", "fields.date_order", True),
+        ("fields", "fields", True),
+        ("fields", "fieldsx.date_order", False),
+        ("log.level", "log.level", True),
+        ("log.level", "log", False),
+        ("log.level", "log.level.x", True),
+        ("cameras.*.max_fps", "cameras.line1.max_fps", True),
+        ("cameras.*.max_fps", "cameras.line1.source", False),
+        ("cameras.*.max_fps", "cameras.line1", False),
+        ("cameras.*", "cameras.line1.source", True),
+    ],
+)
+def test_pattern_covers_a_key_and_those_below_it(pattern: str, key: str, covered: bool) -> None:
+    assert covers(pattern, tuple(key.split("."))) == covered
+
+
+def test_part_of_a_key_may_hold_dots() -> None:
+    assert covers("cameras.*.max_fps", ("cameras", "line.1", "max_fps"))
