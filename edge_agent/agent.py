@@ -1,7 +1,8 @@
 """Agent: the running whole. Read `run_agent` first: start-up, main loop, shutdown.
 
 Threads: the main one infers and is the only one that touches engines; a reader and a watch per camera; the publisher's
-and the transport's; telemetry's. They meet in the mailbox, the outbox and the board, and nowhere else.
+and the transport's; telemetry's; one that writes frames for calibrating. They meet in the mailbox, the outbox and the
+board, and nowhere else.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from edge_agent import messages, registry
+from edge_agent.artefacts import find_calibration_dir
+from edge_agent.backends.base import Condition
 from edge_agent.board import Board
+from edge_agent.calibrate.progress import PROGRESS_FILE, ProgressWatch
 from edge_agent.cameras.base import Clock
 from edge_agent.cameras.capture import CaptureThread
 from edge_agent.cameras.repeat_log import RepeatLog
 from edge_agent.cameras.status import CameraStatus
-from edge_agent.config import CameraConfig, Config
+from edge_agent.config import CalibrationConfig, CameraConfig, Config
 from edge_agent.errors import ConfigError, EdgeAgentError, EngineError, FrameError, in_one_line
+from edge_agent.frame_recorder import RECORDED_DIRECTORY, FrameRecorder
 from edge_agent.mailbox import Mailbox
 from edge_agent.messages import CameraState, PipelineState
 from edge_agent.no_text import NoTextLimit
@@ -44,6 +49,7 @@ log = logging.getLogger(__name__)
 
 TURN_S = 0.2  # the main loop comes round at least so often
 BUILD_REPORT_S = 5.0
+ADVANCING = ("building", "calibrating")  # states whose reason changes all the time
 OFFER_S = 0.5  # how long a source of which every frame counts waits for room before it looks up
 STOP_CAMERA_S = 2.0
 STOP_PUBLISHER_S = 5.0
@@ -71,7 +77,10 @@ def run_agent(config: Config, models_dir: Path, stop: threading.Event, *, until_
         pipeline = opened.enter_context(load_pipeline(config, models_dir, report, serve_while_building=meanwhile))
         pipeline.warm_up()
         no_text = NoTextLimit(config.pipeline.no_text_interval_s)
-        agent = Agent(pipeline, mailbox, cameras, outbox, board, vitals, no_text, publisher)
+        calibration_dir = find_calibration_dir(config.calibration.directory, models_dir)
+        calibrating = ProgressWatch(calibration_dir / PROGRESS_FILE)
+        recorder = opened.enter_context(recording(config.calibration, calibration_dir))
+        agent = Agent(pipeline, mailbox, cameras, outbox, board, vitals, no_text, publisher, calibrating, recorder)
         opened.enter_context(sampler(config, agent, publisher))
         opened.enter_context(running(cameras))
         notifier.ready(f"reading {len(cameras)} cameras")
@@ -91,6 +100,8 @@ class Agent:
     vitals: Vitals
     no_text: NoTextLimit
     publisher: Publisher
+    calibrating: ProgressWatch | None = None
+    recorder: FrameRecorder | None = None
     journal: RepeatLog = field(default_factory=lambda: RepeatLog(log, Clock()))
     upcoming: Frame | None = None  # taken early, so that its text is being looked for already
     told: tuple[PipelineState, float] = ("starting", float("-inf"))  # the state said last, and when, monotonic s
@@ -129,22 +140,30 @@ class Agent:
         self.vitals.timed(reading.timings_ms)
         if self.no_text.admits(reading):
             self.outbox.put(messages.result(reading))
+        if self.recorder is not None and reading.lines:
+            self.recorder.offer(frame)
 
     def attend(self, notifier: Notifier) -> None:
-        """Puts new engines to use and says how the reading goes: a change at once, how far a build is now and then."""
+        """Puts new engines to use and says how the reading goes: a change at once, how far it is now and then."""
         try:
             condition = self.pipeline.attend()
         except (ConfigError, EngineError) as exc:
             self.say_health("fault", reason=str(exc))
             raise
-        state, said_mono = self.told
+        state, reason = self.shown(condition)
+        said, said_mono = self.told
         now_mono = time.monotonic()
-        if condition.state == "building" == state and now_mono - said_mono < BUILD_REPORT_S:
+        if state in ADVANCING and state == said and now_mono - said_mono < BUILD_REPORT_S:
             return
-        if condition.state == "building" or condition.state != state:
-            self.told = (condition.state, now_mono)
-            notifier.status(f"reading {len(self.cameras)} cameras; {condition.reason or condition.state}")
-        self.say_health(condition.state, condition.reason)
+        if state in ADVANCING or state != said:
+            self.told = (state, now_mono)
+            notifier.status(f"reading {len(self.cameras)} cameras; {reason or state}")
+        self.say_health(state, reason)
+
+    def shown(self, condition: Condition) -> tuple[PipelineState, str | None]:
+        """The pipeline's condition as health shows it: a calibration beside it where nothing else is to be said."""
+        progress = self.calibrating.look() if self.calibrating is not None and condition.state == "running" else None
+        return (condition.state, condition.reason) if progress is None else ("calibrating", str(progress))
 
     def say_health(self, state: PipelineState, reason: str | None = None) -> None:
         """How the reading goes, with what it runs on."""
@@ -172,6 +191,7 @@ class Agent:
                 "boxes": self.pipeline.detector.left_out,
                 "fields": self.pipeline.extractor.dropped,
             },
+            "calibration": lambda: {"artefacts": self.pipeline.artefacts, "recorded": recorded(self.recorder)},
             "outbox": lambda: asdict(self.outbox.stats()),
         }
 
@@ -229,6 +249,11 @@ def precision_of(fingerprints: Iterable[str]) -> str | None:
     return "+".join(sorted(named)) or None
 
 
+def recorded(recorder: FrameRecorder | None) -> dict[str, Any] | None:
+    """What telemetry says of frames kept for calibrating; None where none are."""
+    return None if recorder is None else {"kept": recorder.kept, "stopped": recorder.stopped}
+
+
 def figures(status: CameraStatus) -> dict[str, Any]:
     """What telemetry says of a camera, below its name: times and rates as the contract has them."""
     seen_at = status.last_frame_at
@@ -242,6 +267,20 @@ def shown_state(status: CameraStatus) -> CameraState:
     if status.state == "starting" or status.state == "ended":  # noqa: PLR1714 - two comparisons narrow the type
         return "offline"
     return status.state
+
+
+@contextmanager
+def recording(config: CalibrationConfig, calibration_dir: Path) -> Iterator[FrameRecorder | None]:
+    """Keeps frames for calibrating, inside, where that is wished for."""
+    if config.record_interval_s == 0:
+        yield None
+        return
+    directory = calibration_dir / RECORDED_DIRECTORY
+    with FrameRecorder(
+        directory, config.record_interval_s, config.record_max_frames, config.record_max_bytes
+    ) as recorder:
+        log.info("frames are kept in %s for calibrating, one in %g s", directory, config.record_interval_s)
+        yield recorder
 
 
 @contextmanager

@@ -8,10 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
+def write_atomically(path: Path, content: bytes, mode: int = 0o644, *, durable: bool = True) -> None:
     """Puts `content` in the file's place: a reader finds the old bytes or the new ones, also after a power cut.
 
-    The folder is made if it is missing. Raises OSError; nothing half-written stays then.
+    Not `durable`: with a power cut there may be neither; the disk is not waited for then. The folder is made if it is
+    missing. Raises OSError; nothing half-written stays then.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -19,14 +20,16 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         temporary.chmod(mode)
         temporary.replace(path)
     finally:
         with suppress(FileNotFoundError):  # it has its name, when all went well
             temporary.unlink()
-    sync_folder(path.parent)
+    if durable:
+        sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

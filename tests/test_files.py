@@ -34,3 +34,9 @@ def test_failed_write_leaves_the_old_bytes_and_no_rest(tmp_path: Path, monkeypat
 def test_mode_is_as_asked(tmp_path: Path) -> None:
     write_atomically(tmp_path / "secret", b"x", mode=0o600)
     assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
+
+
+def test_disk_is_not_waited_for_where_that_is_not_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files.os, "fsync", lambda _: pytest.fail("waited"))
+    write_atomically(tmp_path / "file.json", b"{}", durable=False)
+    assert (tmp_path / "file.json").read_bytes() == b"{}"

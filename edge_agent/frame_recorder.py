@@ -1,0 +1,161 @@
+"""FrameRecorder: keeps a frame with text now and then, for `edge-agent calibrate --recorded`.
+
+The frames lie in `recorded` of the folder of calibrations, each named <captured_at in ms>-<camera>-<seq>.jpg.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Full, Queue
+from types import TracebackType
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from edge_agent.errors import in_one_line
+from edge_agent.files import write_atomically
+from edge_agent.records import Frame
+
+RECORDED_DIRECTORY = "recorded"
+JPEG_QUALITY = 95  # a tenth of a PNG's bytes and time; ranges and text do not tell them apart
+LOOK_S = 1.0  # how often a frame is compared with the last one kept while none differs
+THUMB_PX = 32
+DIFFERS_BY = 12.0  # grey levels of 255, of one of THUMB_PX x THUMB_PX cells; noise averages to less than one
+CLOSE_S = 2.0
+KEPT = re.compile(r"[0-9]{13}-[A-Za-z0-9][A-Za-z0-9._-]*-[0-9]+\.jpg")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Camera:
+    """What was kept of a camera last, and when; and when it was last compared."""
+
+    kept_mono: float
+    looked_mono: float
+    thumb: npt.NDArray[np.float32]
+
+
+class FrameRecorder:
+    """Keeps at most one frame of each camera in `interval_s`, the newest `max_frames` and `max_bytes` of them.
+
+    `offer` costs next to nothing, under a millisecond when a frame is due: a thread encodes and writes, so that a slow
+    disk holds nobody up. A context manager. A disk that takes no more ends the recording with one warning; `stopped`
+    says why.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        interval_s: float,
+        max_frames: int,
+        max_bytes: int,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.kept = 0
+        self.stopped: str | None = None
+        self._directory = directory
+        self._interval_s = interval_s
+        self._max_frames = max_frames
+        self._max_bytes = max_bytes
+        self._monotonic = monotonic
+        self._cameras: dict[str, _Camera] = {}
+        self._queue: Queue[Frame | None] = Queue(maxsize=1)
+        self._thread = threading.Thread(target=self._write_all, name="frame-recorder", daemon=True)
+        self._thread.start()
+
+    def offer(self, frame: Frame) -> None:
+        """Keeps the frame, which has text, if its camera's time has come and it differs from the last one kept."""
+        if self.stopped is not None:
+            return
+        now_mono = self._monotonic()
+        camera = self._cameras.get(frame.camera)
+        if camera is not None and not self._is_due(camera, now_mono):
+            return
+        thumb = thumb_of(frame.image)
+        if camera is not None:
+            camera.looked_mono = now_mono
+            if float(np.abs(thumb - camera.thumb).max()) < DIFFERS_BY:
+                return
+        try:
+            self._queue.put_nowait(frame)
+        except Full:
+            return  # the one before is still being written: this camera's next frame will do
+        self._cameras[frame.camera] = _Camera(now_mono, now_mono, thumb)
+
+    def close(self) -> None:
+        """Writes what was taken and ends; does not wait for a disk that hangs."""
+        with suppress(Full):
+            self._queue.put(None, timeout=CLOSE_S)
+        self._thread.join(CLOSE_S)
+
+    def __enter__(self) -> FrameRecorder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _is_due(self, camera: _Camera, now_mono: float) -> bool:
+        return now_mono - camera.kept_mono >= self._interval_s and now_mono - camera.looked_mono >= LOOK_S
+
+    def _write_all(self) -> None:
+        while (frame := self._queue.get()) is not None:
+            if self.stopped is not None:
+                continue
+            try:
+                self._write(frame)
+            except (OSError, ValueError, cv2.error) as exc:
+                self.stopped = in_one_line(exc)
+                log.warning(
+                    "frames for calibrating are no longer kept in %s: %s; reading goes on",
+                    self._directory,
+                    self.stopped,
+                )
+
+    def _write(self, frame: Frame) -> None:
+        encoded, jpeg = cv2.imencode(".jpg", frame.image, (cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY))
+        if not encoded or len(jpeg) > self._max_bytes:
+            raise ValueError(
+                f"a frame of {frame.width_px}x{frame.height_px} px makes {len(jpeg)} bytes of JPEG; "
+                f"calibration.record_max_bytes is {self._max_bytes}"
+            )
+        self._directory.mkdir(mode=0o750, parents=True, exist_ok=True)
+        self._make_room(len(jpeg))
+        path = self._directory / f"{int(frame.captured_at * 1e3):013d}-{frame.camera}-{frame.seq}.jpg"
+        # not durable: a frame that a power cut takes is no loss, and waiting for an SD card is
+        write_atomically(path, jpeg.tobytes(), mode=0o640, durable=False)
+        os.utime(path, (frame.captured_at, frame.captured_at))
+        self.kept += 1
+
+    def _make_room(self, wanted_bytes: int) -> None:
+        """Removes the oldest frames beyond what leaves room for one more, and what an ended process half wrote."""
+        sizes_bytes: dict[str, int] = {}
+        with os.scandir(self._directory) as entries:
+            for entry in entries:
+                if KEPT.fullmatch(entry.name):
+                    sizes_bytes[entry.name] = entry.stat().st_size
+                elif entry.name.startswith(".") and KEPT.match(entry.name[1:]):
+                    Path(entry.path).unlink(missing_ok=True)
+        total_bytes, oldest_first = sum(sizes_bytes.values()), sorted(sizes_bytes)
+        while oldest_first and (len(oldest_first) >= self._max_frames or total_bytes + wanted_bytes > self._max_bytes):
+            name = oldest_first.pop(0)
+            (self._directory / name).unlink(missing_ok=True)
+            total_bytes -= sizes_bytes[name]
+
+
+def thumb_of(image: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    """A frame (uint8 (H, W, 3) BGR) as THUMB_PX x THUMB_PX mean grey levels about zero: brighter light moves none."""
+    small = cv2.resize(image, (THUMB_PX, THUMB_PX), interpolation=cv2.INTER_AREA)
+    grey = np.asarray(small, np.float32).mean(axis=2)
+    return np.asarray(grey - grey.mean(), np.float32)
