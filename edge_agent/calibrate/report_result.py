@@ -182,7 +182,8 @@ def is_compared(figure: Figure) -> bool:
 
 def figure_title(figure: Figure) -> str:
     """What a figure is called."""
-    return f"{figure.scope}: {name_of(figure.name)}" if figure.scope else name_of(figure.name)
+    name = name_of(figure.name)
+    return f"{name}, {figure.scope}" if figure.scope else name
 
 
 def figure_row(figure: Figure) -> Sequence[str]:
@@ -202,19 +203,33 @@ def figure_row(figure: Figure) -> Sequence[str]:
 def gates(findings: Findings) -> Markup:
     """Every gate with its bound, and what to do about those that failed."""
     intro = "Judged on frames that were held out, never on those that ranges were measured on. All must hold."
-    counts = [one for one in findings.figures if not is_compared(one)]
-    judged = [amount(figure_title(one), quantity(one.int8_value, one.unit)) for one in counts]
-    judged_on = [element("dl", {"class": "funnel"}, *judged)] if judged else []
     if not findings.gates:
         return section("gates", "Gates", element("p", {"class": "quiet"}, f"{intro} None was reached."))
     columns = [Column("Gate"), Column("Measured", "n", "Measured "), Column("Bound", "n"), Column("Held", "state")]
     rows = [
         [name_of(gate.name), quantity(gate.value, gate.unit), bound_of(gate), held(gate)] for gate in findings.gates
     ]
-    if any(gate.advice for gate in findings.gates):
+    said = set(findings.advice)  # at the top already
+    if any(gate.advice and gate.advice not in said for gate in findings.gates):
         columns.append(Column("What to do", "why full"))
-        rows = [[*row, gate.advice] for row, gate in zip(rows, findings.gates, strict=True)]
-    return section("gates", "Gates", element("p", {"class": "quiet"}, intro), table("Gates", columns, rows), *judged_on)
+        advices = ["" if gate.advice in said else gate.advice for gate in findings.gates]
+        rows = [[*row, advice] for row, advice in zip(rows, advices, strict=True)]
+    parts = [element("p", {"class": "quiet"}, intro), table("Gates", columns, rows)]
+    return section("gates", "Gates", *parts, *judged_on(findings))
+
+
+def judged_on(findings: Findings) -> list[Markup]:
+    """What was judged, counted: of the model by itself, and of whole readings."""
+    counts: dict[str, list[Figure]] = {}
+    for figure in findings.figures:
+        if not is_compared(figure):
+            counts.setdefault(figure.scope, []).append(figure)
+    parts: list[Markup] = []
+    for scope, figures in counts.items():
+        parts += [element("h3", {}, f"Of {scope}")] if scope else []
+        amounts = (amount(name_of(one.name), quantity(one.int8_value, one.unit)) for one in figures)
+        parts.append(element("dl", {"class": "funnel"}, *amounts))
+    return parts
 
 
 def held(gate: GateResult) -> Markup:

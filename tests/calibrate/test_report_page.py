@@ -116,6 +116,14 @@ def test_a_refusal_says_what_to_try_before_anything_else() -> None:
     assert places == sorted(places)
 
 
+def test_advice_is_given_once_at_the_top_or_beside_its_gate() -> None:
+    advice = "7 of 254 boxes of the float engine are not found"
+    assert page(refused()).count(advice) == 1
+    top = replace(refused(), advice=(advice,))
+    assert page(top).count(advice) == 1
+    assert page(top).index(advice) < page(top).index("<main>")
+
+
 def test_every_link_leads_to_a_part_and_all_parts_follow_in_order() -> None:
     parsed = Parsed(page(promoted()))
     assert [link["href"] for link in parsed.of("a")] == [f"#{key}" for key, _ in PARTS]
