@@ -78,6 +78,11 @@ class TextError:
         return (self.int8_edits - self.float_edits) / self.chars if self.chars else None
 
     @property
+    def unlabelled_edits(self) -> int:
+        """Edits between the two texts where no label says which is right."""
+        return self.int8_edits - self.label_int8_edits
+
+    @property
     def cer_to_float(self) -> float | None:
         """CER of INT8's texts against the float engine's."""
         return self.changed_edits / self.float_chars if self.float_chars else None
