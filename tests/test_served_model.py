@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,10 @@ from edge_agent.errors import EngineError, ModelError
 from edge_agent.models.spec import find_models_dir
 from edge_agent.pipeline import Pipeline, load_pipeline, with_models
 from edge_agent.served_model import ServedModel
+from tests import artefact_site
+from tests.backends import fake_trt
 from tests.backends.small_models import mean_colour
+from tests.backends.test_interim import PROFILE, Bench, alive, attend_until, check, quantised
 from tests.quantised import LIGHT, Int8, int8_of, label_frame
 
 MODEL = LIGHT.detector
@@ -218,6 +222,86 @@ def test_float_comes_back_where_memory_suffices_for_nothing_else(site: Site) -> 
     assert (backend.open, precision(model)) == (1, "fp32")
     assert "out of memory" in str(model.fault)
     assert found(model.engine).shape == (1, 192, 320)
+
+
+# ---- on TensorRT, where an artefact needs a plan
+
+
+@pytest.fixture
+def ten(monkeypatch: pytest.MonkeyPatch) -> Any:
+    return fake_trt.install(monkeypatch, "10.3.0")
+
+
+@pytest.fixture
+def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a slow builder writes its process id."""
+    monkeypatch.setenv("EDGE_AGENT_TEST_MARK", str(tmp_path / "builder"))
+    return tmp_path / "builder"
+
+
+class TrtSite:
+    """A model with a plan, served over a fake TensorRT whose builds are real child processes."""
+
+    def __init__(self, trt: Any, folder: Path, behaviour: str = "well") -> None:
+        self.bench = Bench(trt, folder, behaviour)
+        self.bench.save()
+        self.backend = self.bench.backend
+        self.artefacts = Artefacts(folder / "calibration", "tiny")
+        binding = replace(
+            artefact_site.BINDING,
+            model="tiny",
+            scheme="tensorrt",
+            source_sha256=self.bench.key.model_sha256,
+            device=self.backend.device,
+            versions=self.backend.versions,
+        )
+        self.manifest = artefact_site.manifest(binding)
+        self.content = quantised(self.bench.onnx_path)
+        self.model = ServedModel(self.backend, binding, self.bench.onnx_path, (PROFILE,), self.artefacts)
+
+    def promote(self) -> None:
+        self.artefacts.promote(self.artefacts.store(self.content, self.manifest).id)
+        self.model.attend()
+
+
+def test_float_plan_reads_while_the_plan_of_the_promoted_artefact_is_built(ten: Any, tmp_path: Path) -> None:
+    site = TrtSite(ten, tmp_path)
+    assert precision(site.model) == "fp16"
+    site.promote()
+    assert (precision(site.model), site.backend.attend().state) == ("fp16", "building")
+    assert site.bench.read_until_settled(site.model.engine)[0] == Condition("running")
+    assert precision(site.model) == "int8"
+    site.artefacts.rollback()
+    site.model.attend()
+    assert (precision(site.model), site.model.artefact) == ("fp16", None)
+    site.promote()
+    assert precision(site.model) == "int8", "its plan is there still"
+    site.backend.close()
+
+
+def test_rollback_gives_up_the_build_and_what_it_failed_of(ten: Any, tmp_path: Path, mark: Path) -> None:
+    site = TrtSite(ten, tmp_path, "slow")
+    site.promote()
+    attend_until(site.backend.attend, lambda _: bool(mark.exists() and mark.read_text()))
+    builder = int(mark.read_text())
+    site.artefacts.rollback()
+    site.model.attend()
+    assert not alive(builder)
+    assert (precision(site.model), site.backend.attend()) == ("fp16", Condition("running"))
+    check(site.model.engine)
+    site.backend.close()
+
+
+def test_artefact_whose_plan_cannot_be_built_leaves_the_float_plan_reading(ten: Any, tmp_path: Path) -> None:
+    site = TrtSite(ten, tmp_path, "killed")
+    site.promote()
+    condition, _ = site.bench.read_until_settled(site.model.engine)
+    assert (condition.state, precision(site.model)) == ("degraded", "fp16")
+    assert "building tiny.int8 was killed (SIGKILL)" in str(condition.reason)
+    site.artefacts.rollback()
+    site.model.attend()
+    assert site.backend.attend() == Condition("running")
+    site.backend.close()
 
 
 # ---- in a pipeline

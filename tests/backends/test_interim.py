@@ -385,21 +385,26 @@ def test_last_plan_that_fits_serves_while_the_wanted_one_is_built(ten: Any, tmp_
     assert ten.cuda.stack == []
 
 
-def quantised(bench: Bench) -> Path:
-    """A model of the same tensors that counts as quantised, in an artefact's place."""
-    path = bench.folder / "artefacts" / "1" / "model.int8.onnx"
-    path.parent.mkdir(parents=True)
-    model = onnx.load(bench.onnx_path)
+def quantised(onnx_path: Path) -> bytes:
+    """A model of the same tensors that counts as quantised."""
+    model = onnx.load(onnx_path)
     model.graph.initializer.append(onnx.helper.make_tensor("one", onnx.TensorProto.FLOAT, [], [1.0]))
     model.graph.node.append(onnx.helper.make_node("QuantizeLinear", ["one", "one"], ["quantised"]))
-    onnx.save(model, path)
+    model.graph.node.append(onnx.helper.make_node("DequantizeLinear", ["quantised", "one"], ["again"]))
+    return bytes(model.SerializeToString())
+
+
+def artefact_of(bench: Bench) -> Path:
+    path = bench.folder / "artefacts" / "1" / "model.int8.onnx"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(quantised(bench.onnx_path))
     return path
 
 
 def test_plan_of_the_float_model_serves_while_the_artefacts_is_built(ten: Any, tmp_path: Path) -> None:
     bench = Bench(ten, tmp_path)
     bench.save()
-    engine = bench.backend.load(quantised(bench), (PROFILE,), bench.onnx_path)
+    engine = bench.backend.load(artefact_of(bench), (PROFILE,), bench.onnx_path)
     assert engine.fingerprint.endswith(f":fp16:{bench.key.fingerprint[:8]}")
     condition, ran = bench.read_until_settled(engine)
     assert condition == Condition("running")
@@ -415,7 +420,7 @@ def test_plan_of_the_float_model_serves_while_the_artefacts_is_built(ten: Any, t
 
 def test_float_model_serves_on_the_cpu_where_it_has_no_plan_either(ten: Any, tmp_path: Path) -> None:
     bench = Bench(ten, tmp_path, "killed")
-    engine = bench.backend.load(quantised(bench), (PROFILE,), bench.onnx_path)
+    engine = bench.backend.load(artefact_of(bench), (PROFILE,), bench.onnx_path)
     assert engine.fingerprint.startswith(f"onnxruntime-{onnxruntime.__version__}:{bench.key.model_sha256[:12]}")
     condition, _ = bench.read_until_settled(engine)
     assert (condition.state, "building tiny.int8 was killed" in str(condition.reason)) == ("degraded", True)
