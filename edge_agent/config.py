@@ -559,6 +559,14 @@ def patched(config: Config, patch: Mapping[str, Any], folder: Path | None = None
     values = merge_patched(plain(config), patch)
     if folder is not None:
         values = _anchored(values, folder)
+    return rebuilt(config, values, origin, problems)
+
+
+def rebuilt(config: Config, values: Mapping[str, Any], origin: str, problems: Iterable[Problem] = ()) -> Config:
+    """The settings that plain `values` make, such as `plain(config)` with changes, with the password of `config`.
+
+    Raises ConfigError with every problem, `problems` among them; `origin` names the values in it.
+    """
     if config.mqtt.password is not None:
         values = merged(values, {"mqtt": {"password": config.mqtt.password.get_secret_value()}})
     return validated(Config, filled(Config, values), Origin(origin), problems)

@@ -74,12 +74,23 @@ def leaves(model: type[BaseModel], values: Mapping[str, Any], path: KeyPath = ()
             yield Leaf(here, kinds_of(field.annotation))
 
 
-def value_at(values: Mapping[str, Any], path: KeyPath) -> Any:
-    """The value at `path`, None where there is none."""
+def value_at(values: Mapping[str, Any], path: KeyPath, absent: Any = None) -> Any:
+    """The value at `path`, `absent` where there is none."""
     found: Any = values
     for part in path:
-        found = found.get(part) if isinstance(found, Mapping) else None
+        found = found.get(part, absent) if isinstance(found, Mapping) else absent
     return found
+
+
+def without(values: Mapping[str, Any], path: KeyPath) -> dict[str, Any]:
+    """`values` without what stands at `path`, if anything does."""
+    result = dict(values)
+    below = result.get(str(path[0]))
+    if len(path) == 1:
+        result.pop(str(path[0]), None)
+    elif isinstance(below, Mapping):
+        result[str(path[0])] = without(below, path[1:])
+    return result
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
