@@ -128,7 +128,8 @@ class Size:
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured figure of both engines; None where it has no meaning for one, as for agreement with float.
+    """One measured figure of both engines; None where it has no meaning for one. Where it tells agreement with float,
+    the float engine's is of its own second look at the same frames.
 
     `unit`: "share" (0 to 1), "cosine", "count" or any word. `scope`: what it is of, "" for the model by itself.
     """
@@ -140,24 +141,37 @@ class Figure:
     scope: str = ""
 
 
+# figures of a judgement that are of one engine: which figure they are, and whether of the float engine. `repeat`: float
+# looking again at the same frames with a camera's noise on them
+SIDES: Mapping[str, tuple[str, bool]] = {
+    "float_boxes": ("boxes", True),
+    "int8_boxes": ("boxes", False),
+    "label_cer_float": ("label_cer", True),
+    "label_cer_int8": ("label_cer", False),
+    "repeat_box_precision": ("box_precision", True),
+    "repeat_box_recall": ("box_recall", True),
+    "repeat_cer": ("repeat_cer", True),
+    "repeat_changed_fields": ("changed_fields", True),
+}
+SHARES = frozenset(
+    "box_precision box_recall cer_increase cer_to_float cer_to_float_with_spaces changed_fields class_agreement "
+    "label_cer mask_iou repeat_cer".split()
+)
+
+
 def figures_of(figures: Mapping[str, float], scope: str = "") -> tuple[Figure, ...]:
-    """A judgement's figures in their order, those of float and INT8 side by side (label_cer_float, label_cer_int8)."""
+    """A judgement's figures in their order, those of float and INT8 side by side."""
     found: dict[str, Figure] = {}
-    for name, value in figures.items():
-        stem = name.removesuffix("_float").removesuffix("_int8") if name.startswith("label_cer") else name
-        stem = "boxes" if name in ("float_boxes", "int8_boxes") else stem
-        known = found.get(stem, Figure(stem, unit_of(stem), None, None, scope))
-        of_float = stem != name and "float" in name
-        found[stem] = replace(known, float_value=value) if of_float else replace(known, int8_value=value)
+    for key, value in figures.items():
+        name, of_float = SIDES.get(key, (key, False))
+        known = found.get(name, Figure(name, unit_of(name), None, None, scope))
+        found[name] = replace(known, float_value=value) if of_float else replace(known, int8_value=value)
     return tuple(found.values())
 
 
 def unit_of(name: str) -> str:
     """In what a judgement's figure counts."""
-    if "cosine" in name:
-        return "cosine"
-    shares = ("cer_increase", "box_recall", "box_precision", "mask_iou", "changed_fields", "class_agreement")
-    return "share" if name in shares or name.startswith(("cer_to_float", "label_cer")) else "count"
+    return "cosine" if "cosine" in name else "share" if name in SHARES else "count"
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ NAMES: Mapping[str, str] = {
     "mask_iou": "Overlap of masks with float (gates nothing)",
     "outputs": "Runs with broken outputs",
     "readings": "readings",
+    "repeat_cer": "Characters read otherwise on a second look",
     "speedup": "Speed against float",
     "texts": "texts",
     "texts_with_class": "texts with a class of meaning",

@@ -52,8 +52,12 @@ def test_figures_of_float_and_int8_stand_side_by_side() -> None:
     )
 
 
-def test_agreement_with_float_is_a_figure_of_int8() -> None:
-    assert figures_of({"cer_to_float": 0.02}) == (Figure("cer_to_float", "share", None, 0.02),)
+def test_agreement_with_float_stands_beside_floats_own_second_look() -> None:
+    assert figures_of({"cer_to_float": 0.02, "box_recall": 0.97, "repeat_box_recall": 0.98, "repeat_cer": 0.01}) == (
+        Figure("cer_to_float", "share", None, 0.02),
+        Figure("box_recall", "share", 0.98, 0.97),
+        Figure("repeat_cer", "share", 0.01, None),
+    )
 
 
 def test_a_search_is_told_by_method_and_by_group() -> None:
