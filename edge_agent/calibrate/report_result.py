@@ -31,8 +31,8 @@ from edge_agent.calibrate.timing import RunTimes
 
 SECOND_LOOK = frozenset({"box_precision", "box_recall", "changed_fields", "repeat_cer"})
 SECOND_LOOK_NOTE = (
-    "{0}'s own agreement is of a second look at the same frames with a camera's noise on them: what it leaves undecided "
-    "itself is not held against INT8."
+    "{0}'s own agreement is of a second look at the same frames with a camera's noise on them: what it leaves "
+    "undecided itself is not held against INT8."
 )
 NOT_TIMED = RunTimes(math.nan, math.nan, math.nan, 0)
 BADGES = {
