@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from edge_agent.__main__ import parser
+from edge_agent.calibrate.recipe import Recipe, parse_recipe
 from edge_agent.config import Config, patched
 from edge_agent.models.spec import ModelSpec
 from edge_agent.settings.environment import overrides
@@ -200,6 +201,8 @@ def test_every_yaml_in_a_document_is_taken(block: str) -> None:
     values = parse(block.encode(), "block")
     if set(values) <= set(Config.model_fields):
         patched(Config(), values)
+    elif set(values) <= set(Recipe.model_fields):
+        parse_recipe(values, "block")
     else:
         assert set(values) <= set(ModelSpec.model_fields)
         assert all(model_at(ModelSpec, (key,)) is not None for key, value in values.items() if isinstance(value, dict))
