@@ -108,13 +108,15 @@ class Lanes:
         entry = self.claimed.pop(id_, None)
         return None if entry is None else self._out(entry)
 
-    def requeue(self, ids: Iterable[int]) -> None:
-        """Puts claimed messages back; a state that has a newer one by now goes."""
+    def requeue(self, ids: Iterable[int], backlog_id: int = 0) -> None:
+        """Puts claimed messages back; a state that has a newer one by now goes. A reading that is no longer live goes
+        into the backlog, as do all up to `backlog_id`."""
         limit_mono = self._clock() - self._live_for_s
         for i in sorted(self.claimed.keys() & set(ids), reverse=True):
             entry = self.claimed.pop(i)
             if not is_state(entry.message):
-                heappush(self._live if entry.queued_mono > limit_mono else self._backlog, (i, entry))
+                is_live = i > backlog_id and entry.queued_mono > limit_mono
+                heappush(self._live if is_live else self._backlog, (i, entry))
             elif self._latest[entry.message.topic] == i:
                 self._states[i] = entry
                 self._states.move_to_end(i, last=False)
