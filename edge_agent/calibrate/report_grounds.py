@@ -26,6 +26,7 @@ from edge_agent.models.spec import Task
 RANGES_SHOWN = 12
 SKIPPED_SHOWN = 100
 MOST_DAMAGE_DRAWN = 3.0  # times what the gates allow: a bar that is longer would flatten all others
+LEAST_DAMAGE_DRAWN = -0.5
 # the dimension of a recorded input that varies with the text: its name, unit, and place in the shape
 VARIES: Mapping[Task, tuple[str, str, int]] = {
     "text_recognition": ("Widths of lines", "px", 2),
@@ -68,8 +69,7 @@ def group_intro(findings: Findings) -> Markup:
 
 def group_table(groups: Sequence[GroupFinding]) -> Markup:
     """One row a group with its bars."""
-    damages = [min(group.damage, MOST_DAMAGE_DRAWN) for group in groups if group.damage is not None]
-    damage_axis = charts.axis_over([*damages, 1.05])
+    damage_axis = axis_of_damage([group.damage for group in groups])
     gain_axis = charts.axis_over([group.gain_ms for group in groups if group.gain_ms is not None])
     columns = (
         Column("Group"),
@@ -93,6 +93,12 @@ def group_table(groups: Sequence[GroupFinding]) -> Markup:
         for group in groups
     ]
     return table("Damage and gain of each group by itself", columns, rows)
+
+
+def axis_of_damage(damages: Sequence[float | None]) -> charts.Axis:
+    """An axis that shows what the gates allow, and values far beyond it or far better than float by its edges."""
+    drawn = [min(max(value, LEAST_DAMAGE_DRAWN), MOST_DAMAGE_DRAWN) for value in damages if value is not None]
+    return charts.axis_over([*drawn, 1.05])
 
 
 def damage_bar(damage: float | None, axis: charts.Axis) -> str:
@@ -120,8 +126,7 @@ def chip(quantised: bool) -> Markup:
 
 def method_table(findings: Findings) -> Markup:
     """How ranges were chosen, with what each method damaged."""
-    drawn = [min(one.damage, MOST_DAMAGE_DRAWN) for one in findings.methods if one.damage is not None]
-    axis = charts.axis_over([*drawn, 1.05])
+    axis = axis_of_damage([one.damage for one in findings.methods])
     columns = (
         Column("Method"),
         Column("Damage, all groups at once", "chart full", "Damage "),

@@ -12,6 +12,7 @@ import pytest
 from edge_agent.calibrate.charts import BAR_PX
 from edge_agent.calibrate.findings import MOST_CHANGED, ChangedText, Findings, Size
 from edge_agent.calibrate.markup import VOID
+from edge_agent.calibrate.report_grounds import group_table
 from edge_agent.calibrate.report_page import PARTS, STYLE_FILE, page
 from edge_agent.calibrate.report_result import marked
 from tests.calibrate.made_findings import MADE_AT, promoted, refused
@@ -156,6 +157,19 @@ def test_damage_beyond_the_gates_is_drawn_past_the_mark() -> None:
     assert bound is not None
     assert float(bar[1]) > float(bound[1])
     assert f'height="{BAR_PX}"' in row[0]
+
+
+def test_one_extreme_damage_does_not_flatten_the_others() -> None:
+    groups = tuple(
+        replace(group, damage=damage, gain_ms=None)
+        for group, damage in zip(promoted().groups, (900.0, -40.0, 0.5), strict=False)
+    )
+    widths = re.findall(r'class="(damage|gain)" x="[\d.]+%"[^>]* width="([\d.]+)%"', group_table(groups))
+    assert [(css, float(width)) for css, width in widths if float(width) > 10] == [
+        ("damage", 85.71),
+        ("gain", 14.29),
+        ("damage", 14.29),
+    ]
 
 
 def test_only_what_differs_between_two_texts_is_marked() -> None:
