@@ -2,8 +2,8 @@
 
 1. Method: the full set of groups with the ranges of each method; the one that does least damage goes on.
 2. Sensitivity: each group alone, what it damages and what time it gains.
-3. The largest set: groups sorted by damage per gain, the longest prefix that passes by binary search, then each group
-   that was left out is tried once more on top.
+3. The largest set: groups sorted by damage per gain, those that are slow or break a gate alone last; the longest
+   prefix that passes by binary search; then each other group that passes alone is tried once more on top.
 4. Speed: while the set is not fast enough, groups that gain least are taken out.
 
 A set that a backend does not build is narrowed down by delta debugging (Zeller and Hildebrandt, "Simplifying and
@@ -208,7 +208,7 @@ class _Search:
 
     def grow(self) -> tuple[Names, Trial | None]:
         """The longest prefix of groups that passes, and then each other group on top that passes as well."""
-        usable = self.usable()
+        usable = self.in_order()
         low, best = 0, (frozenset[str](), None if self.pace is None else Trial({}, True, self.pace.float_ms))
         high = len(usable) + 1
         while high - low > 1:
@@ -246,11 +246,15 @@ class _Search:
         """Trials that may still be made."""
         return min(self.limits.most_trials - self.trials, self.limits.most_builds - len(self.attempts))
 
-    def usable(self) -> list[str]:
-        """Groups that pass alone and do not slow things down, cheapest first; slow ones where there are no others:
-        what is slow between float nodes may be fast among its like."""
-        passing = [name for name, trial in self.alone.items() if trial.passed]
-        return self.by_cost([name for name in passing if not self.slows(name)] or passing)
+    def in_order(self) -> list[str]:
+        """All groups that can be built, cheapest first; then those that slow things down, unless all do; at last those
+        that break a gate alone. What is slow between float nodes may be fast among its like, and what breaks a gate by
+        a hair alone may not in company: the last ones are met only where all before them passed."""
+        known = [name for name in self.offered if name in self.alone]
+        passing = [name for name in known if self.alone[name].passed]
+        swift = [name for name in passing if not self.slows(name)] or passing
+        late = [name for name in passing if name not in swift]
+        return [*self.by_cost(swift), *self.by_cost(late), *self.by_cost(n for n in known if n not in passing)]
 
     def by_cost(self, names: Iterable[str]) -> list[str]:
         """Sorted by damage per gain, then the heavier first."""

@@ -198,6 +198,18 @@ def test_damage_that_mends_itself_in_company_is_seen() -> None:
     assert search(named(world), ["minmax"], world).chosen == ("a", "b")
 
 
+def test_groups_that_break_a_gate_by_a_hair_alone_are_tried_in_company() -> None:
+    world = World(
+        dict.fromkeys("abcdefgh", 1.1), together=lambda names: 0.9 - 1.1 * len(names) if "h" not in names else 3
+    )
+
+    def trial(method: Method, names: frozenset[str]) -> Trial:
+        return world(method, names) if len(names) != 1 else Trial({"cer_increase": 1.1}, False)
+
+    result = search(named(world), ["minmax"], trial)
+    assert result.chosen == tuple("abcdefg")
+
+
 def test_groups_are_taken_out_until_the_set_is_fast_enough() -> None:
     world = World({"a": 0.1, "b": 0.1, "c": 0.1}, {"a": 9.0, "b": -6.0, "c": 0.5})
     result = search(named(world), ["minmax"], world, ROOMY, Pace(100.0, 1.05))
