@@ -98,8 +98,8 @@ def weighted(
     feeds: Iterable[Feed], counts: Mapping[str, int] | None = None, most_shapes: int = 12
 ) -> tuple[WeightedFeed, ...]:
     """The first feed of each shape, weighted by how often the shape was recorded: by `counts` (shape -> count) where
-    it tells, else by the feeds given. Of more than `most_shapes` shapes those that weigh most; the others' weight goes
-    to the kept ones in proportion, for only ratios of weights matter."""
+    it tells, else by the feeds given. Of more than `most_shapes` shapes, `most_shapes` that stand for the others: in
+    order of size, each in the middle of an equal share of the whole weight."""
     first: dict[str, Feed] = {}
     given: dict[str, int] = {}
     for feed in feeds:
@@ -107,8 +107,21 @@ def weighted(
         first.setdefault(shape, feed)
         given[shape] = given.get(shape, 0) + 1
     weights = {shape: float((counts or {}).get(shape, count)) for shape, count in given.items()}
-    kept = sorted(sorted(weights, key=lambda shape: (-weights[shape], shape))[:most_shapes])
-    return tuple(WeightedFeed(first[shape], shape, weights[shape]) for shape in kept)
+    by_size = sorted(weights, key=lambda shape: (max(array.size for array in first[shape].values()), shape))
+    if len(by_size) > most_shapes:
+        weights = _spread_over(by_size, weights, most_shapes)
+    return tuple(WeightedFeed(first[shape], shape, weights[shape]) for shape in by_size if shape in weights)
+
+
+def _spread_over(by_size: Sequence[str], weights: Mapping[str, float], most: int) -> dict[str, float]:
+    """The shapes in the middle of `most` equal shares of the weight, each with its share; fewer where one shape is in
+    the middle of several."""
+    reached = np.cumsum([weights[shape] for shape in by_size])
+    kept: dict[str, float] = {}
+    for part in range(most):
+        shape = by_size[int(np.searchsorted(reached, (part + 0.5) / most * reached[-1]))]
+        kept[shape] = kept.get(shape, 0.0) + float(reached[-1]) / most
+    return kept
 
 
 def compare_speed(

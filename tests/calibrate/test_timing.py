@@ -96,9 +96,19 @@ def test_weights_come_from_the_sites_own_count_where_it_is_given() -> None:
     assert {f.shape: f.weight for f in feeds} == {"1x48x100x3": 90.0, "1x48x400x3": 10.0, "1x48x64x3": 1.0}
 
 
-def test_of_many_shapes_those_that_weigh_most_are_measured() -> None:
-    feeds = weighted((feed(w) for w in range(1, 30) for _ in range(w)), most_shapes=3)
-    assert sorted(f.weight for f in feeds) == [27.0, 28.0, 29.0]
+def test_of_many_shapes_a_few_stand_for_all() -> None:
+    feeds = weighted((feed(w) for w in range(1, 31)), most_shapes=3)
+    assert [(f.shape, f.weight) for f in feeds] == [("1x48x5x3", 10.0), ("1x48x15x3", 10.0), ("1x48x25x3", 10.0)]
+    frequent = weighted((feed(w) for w in [*range(1, 31), *[20] * 60]), most_shapes=3)
+    assert [(f.shape, f.weight) for f in frequent] == [("1x48x15x3", 30.0), ("1x48x20x3", 60.0)]
+
+
+def test_shapes_are_measured_from_small_to_large() -> None:
+    assert [f.shape for f in weighted([feed(640), feed(64, rows=2), feed(96)])] == [
+        "1x48x96x3",
+        "2x48x64x3",
+        "1x48x640x3",
+    ]
 
 
 def test_one_slow_run_does_not_change_the_ratio() -> None:
