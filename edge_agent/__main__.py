@@ -19,6 +19,7 @@ COMMANDS = {
     "demo": "edge_agent.commands.demo:add_parser",
     "models": "edge_agent.commands.models:add_parser",
     "build": "edge_agent.commands.build:add_parser",
+    "calibrate": "edge_agent.commands.calibrate:add_parser",
     "rollback": "edge_agent.commands.rollback:add_parser",
     "bench": "edge_agent.commands.bench:add_parser",
     "config": "edge_agent.commands.config:add_parser",

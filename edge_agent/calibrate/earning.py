@@ -1,0 +1,166 @@
+"""Earning: one model's way from ranges to an INT8 file that reads as well and runs faster here, or to a refusal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from edge_agent.backends.base import Backend, Engine
+from edge_agent.backends.ort import OrtBackend
+from edge_agent.calibrate.bound_cache import BoundCache
+from edge_agent.calibrate.judgement import Judgement, speed_gate
+from edge_agent.calibrate.ranges import Ranges
+from edge_agent.calibrate.recipe import Method
+from edge_agent.calibrate.search import Names, search
+from edge_agent.calibrate.subject import WORK_FOLDER, Subject
+from edge_agent.calibrate.timing import Timing, TimingLimits, weighted
+from edge_agent.calibrate.trial import Pace, SearchLimits, SearchResult, Trial
+from edge_agent.calibrate.workbench import Judge, Workbench
+
+QUICK = TimingLimits(warm_up_laps=1, most_laps=8, seconds=1.5)  # of one set of groups in the search
+THOROUGH = TimingLimits(warm_up_laps=2, most_laps=40, seconds=12.0)  # of the one that is judged
+# The search on a CPU: a trial takes seconds. On TensorRT each is a build of minutes.
+QUICK_SEARCH = SearchLimits(most_trials=32)
+BUILDING_SEARCH = SearchLimits(most_trials=8, most_builds=12, always_alone=False)
+Report = Callable[[str, float], None]  # the step, and its share done, 0..1
+
+
+@dataclass(frozen=True, eq=False)
+class Earned:
+    """What became of one model. `content`: the INT8 file that was judged; None where no set of groups passed."""
+
+    found: SearchResult
+    ranges: Ranges
+    content: bytes | None = None
+    judgement: Judgement | None = None
+    timing: Timing | None = None
+
+
+def earn(subject: Subject, stage: str, bench: Workbench, threads: int, report: Report) -> Earned:
+    """Measures ranges, searches the largest set of groups that holds the gates and is fast, and judges it on the
+    frames that were held back. What was finished before an interruption is taken from disk."""
+    ranges, key = subject.ranges(threads, lambda share: report("ranges", share))
+    searcher = Searcher(subject, stage, bench, ranges, key, report)
+    found = searcher.result()
+    if not found.passed:
+        return Earned(found, ranges)
+    content = subject.quantised(ranges, found.method, found.chosen)
+    report("judging", 0.0)
+    judge = bench.judge(stage, "held_out", subject.recipe.gates)
+    report("judging", 0.3)
+    with subject.loaded(content, bench.pipeline.backend) as engine:
+        judgement = judge.judge(engine, found.most_damaging)
+        report("judging", 0.6)
+        timing = bench.timing(stage, engine, searcher.feeds, THOROUGH, energy=True)
+    slower = [row.group for row in found.sensitivity if row.gain_ms is not None and row.gain_ms < 0]
+    gates = (*judgement.gates, speed_gate(timing, subject.recipe.gates, slower))
+    report("judging", 1.0)
+    return Earned(found, ranges, content, replace(judgement, gates=gates), timing)
+
+
+class Searcher:
+    """Searches the groups of one model on the frames for searching; `feeds` are what times are measured with."""
+
+    def __init__(
+        self, subject: Subject, stage: str, bench: Workbench, ranges: Ranges, ranges_key: str, report: Report
+    ) -> None:
+        self.subject = subject
+        self.stage = stage
+        self.bench = bench
+        self.ranges = ranges
+        self.feeds = weighted(subject.feeds.feeds(), subject.feeds.shapes())
+        self._report = report
+        self._trials = 0
+        facts = {
+            "ranges": ranges_key,
+            "collection": bench.collection.digest,
+            "gates": subject.recipe.gates.model_dump(),
+        }
+        self._cache = BoundCache(subject.directory / WORK_FOLDER / "trials.json", facts)
+        self._kept: dict[str, dict[str, object]] = self._cache.get() or {}
+        self._judge: Judge | None = None
+
+    def result(self) -> SearchResult:
+        """The search. On TensorRT, where a trial is a build of minutes, text is weighed on the CPU first, then the set
+        that passes there is built, and narrowed down where it does not build or is too slow."""
+        backend = self.bench.pipeline.backend
+        float_ms = self._float_ms()
+        pace = Pace(float_ms, self.subject.recipe.gates.min_speedup)
+        groups, methods = self.subject.groups, self.subject.methods
+        if backend.name != "tensorrt":
+            return self._searched(groups, methods, backend, QUICK_SEARCH, pace)
+        on_cpu = OrtBackend()
+        foreseen = self._searched(groups, methods, on_cpu, replace(QUICK_SEARCH, always_alone=True), None)
+        if not foreseen.passed:
+            return foreseen
+        chosen = [group for group in groups if group.name in foreseen.chosen]
+        built = self._searched(chosen, (foreseen.method,), backend, BUILDING_SEARCH, pace)
+        return merged(foreseen, built)
+
+    def _searched(
+        self,
+        groups: Sequence[object],
+        methods: Sequence[Method],
+        backend: Backend,
+        limits: SearchLimits,
+        pace: Pace | None,
+    ) -> SearchResult:
+        prefix = f"{backend.name}/"
+        known = {
+            key.removeprefix(prefix): Trial.from_json(value)
+            for key, value in self._kept.items()
+            if key.startswith(prefix)
+        }
+
+        def store(key: str, trial: Trial) -> None:
+            self._kept[prefix + key] = trial.to_json()
+            self._cache.put(self._kept)
+            self._trials += 1
+            self._report("searching", 1 - math.exp(-self._trials / 10))  # how many there will be is not known
+
+        def trial(method: Method, names: Names) -> Trial:
+            return self.try_out(method, names, backend, pace)
+
+        return search(groups, methods, trial, limits, pace, known, store)  # type: ignore[arg-type]
+
+    def try_out(self, method: Method, names: Names, backend: Backend, pace: Pace | None) -> Trial:
+        """One set of groups, judged on the frames for searching and, with `pace`, timed. BuildFailed from the
+        backend."""
+        content = self.subject.quantised(self.ranges, method, sorted(names))
+        with self.subject.loaded(content, backend) as engine:
+            judgement = self.judge.judge(engine)
+            if judgement.faults:
+                return Trial({}, passed=False, faults=judgement.faults)
+            ms = None if pace is None else pace.float_ms / self._speedup(engine)
+            return Trial(judgement.damage, judgement.passed, ms)
+
+    @property
+    def judge(self) -> Judge:
+        """The judge on the frames for searching, made when the first trial asks for it."""
+        if self._judge is None:
+            self._judge = self.bench.judge(self.stage, "search", self.subject.recipe.gates)
+        return self._judge
+
+    def _speedup(self, engine: Engine) -> float:
+        return self.bench.timing(self.stage, engine, self.feeds, QUICK).speedup
+
+    def _float_ms(self) -> float:
+        """The float engine's time of one run, ms; kept with the trials, whose times refer to it."""
+        kept = self._kept.get("float_ms")
+        if kept is not None:
+            return float(kept["ms"])  # type: ignore[arg-type]
+        engine = self.bench.pipeline.engines[self.stage]
+        ms = self.bench.timing(self.stage, engine, self.feeds, QUICK).float_.mean_ms
+        self._kept["float_ms"] = {"ms": ms}
+        return ms
+
+
+def merged(foreseen: SearchResult, built: SearchResult) -> SearchResult:
+    """What the second search found, with the tables of the first, which looked at every group."""
+    return replace(
+        built,
+        attempts=(*foreseen.attempts, *built.attempts),
+        sensitivity=foreseen.sensitivity,
+        stopped="; ".join(filter(None, (foreseen.stopped, built.stopped))),
+    )

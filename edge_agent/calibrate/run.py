@@ -1,0 +1,300 @@
+"""Calibration: frames are collected, inputs recorded, and each model is given its chance. Read `calibrate` first."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from edge_agent import config as configuration
+from edge_agent.artefacts import Artefacts, find_calibration_dir
+from edge_agent.calibrate import archive, collection
+from edge_agent.calibrate.collect import FrameWish, collect
+from edge_agent.calibrate.collection import Collection
+from edge_agent.calibrate.earning import Earned, earn
+from edge_agent.calibrate.feed_store import FeedStore
+from edge_agent.calibrate.feeds import record_feeds
+from edge_agent.calibrate.findings import Findings
+from edge_agent.calibrate.frames import CameraSource, FolderSource, FrameSource, RecordedSource
+from edge_agent.calibrate.judge import ReadingJudge, frames_of
+from edge_agent.calibrate.judgement import Judgement
+from edge_agent.calibrate.narration import Narrator
+from edge_agent.calibrate.outcome import Outcome
+from edge_agent.calibrate.progress import PROGRESS_FILE, ProgressFile
+from edge_agent.calibrate.recipe import METHODS, Method, Recipe, load_recipe, shipped_directories
+from edge_agent.calibrate.report import write_report
+from edge_agent.calibrate.report_words import headline
+from edge_agent.calibrate.subject import Subject
+from edge_agent.calibrate.wish import Wish
+from edge_agent.calibrate.workbench import TASKS, Workbench
+from edge_agent.config import Config
+from edge_agent.errors import CalibrationRefused, ConfigError
+from edge_agent.models.spec import ModelSpec, find_models_dir
+from edge_agent.pipeline import Pipeline, load_pipeline
+from edge_agent.telemetry.energy import find_energy
+
+COLLECTION_FOLDER = "collection"
+RECORDED_FOLDER = "recorded"
+LOCK_FILE = "calibrate.lock"
+LESS_URGENT = 10  # nice(2): where the agent reads meanwhile, it comes first
+COLLECTING, RECORDING = 0.05, 0.2  # shares of the whole that are done then; the models have the rest in equal parts
+
+
+class Events(Protocol):
+    """Who is told how it goes."""
+
+    def progress(self, step: str, share: float, model: str | None = None) -> None: ...
+
+    def note(self, message: str) -> None: ...
+
+    def outcome(self, outcome: dict[str, object]) -> None: ...
+
+
+def calibrate(wish: Wish, events: Events) -> None:
+    """Everything that `wish` asks for; one outcome for each model.
+
+    Raises CalibrationRefused where frames do not do or another calibration runs, ConfigError for settings or a recipe
+    that cannot work. What was finished before an interruption is used again, as long as nothing differs.
+    """
+    settings, models_dir = settings_of(wish.config_path, wish.models_dir)
+    settings = with_models(settings, wish.models, models_dir)
+    directory = calibration_directory(settings, models_dir)
+    with one_at_a_time(directory), ProgressFile(directory / PROGRESS_FILE) as file:
+        os.nice(LESS_URGENT)
+        run = Run(wish, settings, models_dir, directory, events, file)
+        frames = run.collect()
+        stores = run.record(frames)
+        for number, stage in enumerate(stores):
+            run.calibrate_model(stage, frames, stores[stage], number / len(stores), (number + 1) / len(stores))
+
+
+@dataclass
+class Run:
+    """One calibration under way. `accepted`: INT8 files of models that were promoted in it, by stage."""
+
+    wish: Wish
+    settings: Config
+    models_dir: Path
+    directory: Path
+    events: Events
+    file: ProgressFile
+    accepted: dict[str, Path] = field(default_factory=dict)
+
+    def say(self, step: str, share: float, model: str | None = None) -> None:
+        """How far the whole is, to whoever started this and to the agent."""
+        self.events.progress(step, share, model)
+        self.file.say(step, share, model)
+
+    def collect(self) -> Collection:
+        """The frames to go by."""
+        self.say("collecting frames", 0.0)
+        frames = frames_wished(
+            self.wish, self.settings, self.directory, lambda share: self.say("collecting frames", share * COLLECTING)
+        )
+        counts = frames.counts()
+        self.events.note(
+            f"{counts['used']} frames of {counts['offered']} from {counts['source']}: {counts['calibration']} to "
+            f"calibrate on, {counts['search']} to search with, {counts['held_out']} held out; {frames.tally}"
+        )
+        for skipped in frames.skipped[:10]:
+            self.events.note(f"skipped {skipped.name}: {skipped.reason}")
+        return frames
+
+    def record(self, frames: Collection) -> dict[str, FeedStore]:
+        """What the engines of the wanted models are given when the float pipeline reads the frames, by stage."""
+        wanted = models_by_stage(self.settings, self.wish.models)
+        recipes = {model: self.recipe(model) for model in wanted.values()}
+        stores = record_feeds(
+            frames,
+            "calibration",
+            self.settings,
+            self.models_dir,
+            self.directory,
+            {model: recipe.most_feeds for model, recipe in recipes.items()},
+            set(wanted.values()),
+            lambda share: self.say("recording inputs", COLLECTING + share * (RECORDING - COLLECTING)),
+        )
+        return {stage: stores[model] for stage, model in wanted.items()}
+
+    def recipe(self, model: str) -> Recipe:
+        """The model's recipe, the operator's own before the shipped one."""
+        return load_recipe(model, [self.directory, *shipped_directories()])
+
+    def calibrate_model(self, stage: str, frames: Collection, store: FeedStore, begin: float, end: float) -> None:
+        """Gives one model its chance, writes its report and says its outcome."""
+        began = time.time()
+        model = models_by_stage(self.settings, ())[stage]
+
+        def report(step: str, share: float) -> None:
+            parts = {"ranges": (0.0, 0.25), "searching": (0.25, 0.75), "judging": (0.75, 0.95), "readings": (0.95, 1.0)}
+            low, high = parts[step]
+            within = begin + (end - begin) * (low + share * (high - low))
+            self.say(step, RECORDING + (1 - RECORDING) * within, model)
+
+        with self.pipeline() as pipeline:
+            subject = self.subject(stage, pipeline, store)
+            bench = Workbench(pipeline, frames, self.models_dir, find_energy())
+            earned = earn(subject, stage, bench, self.settings.backend.threads, report)
+            readings = ReadingJudge(frames_of(frames, "held_out"), pipeline, subject.recipe.gates)
+            narrator = Narrator(subject, stage, frames, pipeline)
+        together = None
+        if earned.judgement is not None and earned.judgement.passed:
+            report("readings", 0.0)
+            together = self.judged_together(stage, subject, earned, readings)
+        findings = self.decide(subject, earned, together, narrator, began)
+        self.conclude(stage, findings)
+
+    def subject(self, stage: str, pipeline: Pipeline, store: FeedStore) -> Subject:
+        """The stage's model, to be calibrated."""
+        served = pipeline.models[stage]
+        model = served.binding.model
+        recipe = self.recipe(model)
+        return Subject.of(
+            served.binding,
+            TASKS[stage],
+            served.onnx_path,
+            served.profiles,
+            recipe,
+            methods_of(self.wish, recipe),
+            self.directory / model,
+            store,
+        )
+
+    def judged_together(self, stage: str, subject: Subject, earned: Earned, readings: ReadingJudge) -> Judgement:
+        """Whole readings with this candidate and every model that was accepted before it in this run."""
+        assert earned.content is not None
+        with self.pipeline() as pipeline, subject.loaded(earned.content, pipeline.backend):
+            for each, path in {**self.accepted, stage: subject.candidate_path}.items():
+                served = pipeline.models[each]
+                served.engine.swap(partial(pipeline.backend.load, path, served.profiles))
+            return readings.judge(pipeline, earned.found.most_damaging)
+
+    def decide(
+        self, subject: Subject, earned: Earned, together: Judgement | None, narrator: Narrator, began: float
+    ) -> Findings:
+        """Stores and promotes what has passed every gate, unless this is a dry run."""
+        findings = narrator.findings(earned, together, began)
+        if findings.verdict == "refused" or self.wish.dry_run:
+            return findings
+        assert earned.content is not None
+        artefacts = Artefacts(self.directory, subject.model)
+        artefact = artefacts.store(earned.content, narrator.manifest(earned, together))
+        promotion = artefacts.promote(artefact.id)
+        return narrator.promoted(findings, artefact.id, promotion.promoted_at)
+
+    def conclude(self, stage: str, findings: Findings) -> None:
+        """Writes the report and says the outcome."""
+        folder = self.directory / findings.model
+        _, page = write_report(findings, folder)
+        (folder / "model.int8.onnx").unlink(missing_ok=True)
+        if findings.artefact is not None:
+            self.accepted[stage] = Artefacts(self.directory, findings.model).get(findings.artefact).onnx
+        outcome = Outcome(
+            findings.model,
+            findings.verdict,
+            headline(findings),
+            (*findings.reasons, *findings.advice),
+            None if findings.timing is None else findings.timing.speedup,
+            findings.artefact,
+            str(page),
+        )
+        self.events.outcome(outcome.to_json())
+
+    @contextmanager
+    def pipeline(self) -> Iterator[Pipeline]:
+        """The pipeline with float engines; builds of plans count as progress of nothing, but are said."""
+
+        def report(progress: object) -> None:
+            self.events.note(f"building {progress}")
+
+        with load_pipeline(self.settings, self.models_dir, report, float_only=True) as pipeline:
+            yield pipeline
+
+
+def settings_of(config_path: Path | None, models_dir: Path | None) -> tuple[Config, Path]:
+    """The agent's settings, or the defaults, and the folder of the models."""
+    settings = configuration.load(config_path) if config_path else configuration.without_file()
+    return settings, find_models_dir(models_dir or settings.models_dir)
+
+
+def calibration_directory(settings: Config, models_dir: Path) -> Path:
+    """Where calibrations lie."""
+    return find_calibration_dir(settings.calibration.directory, models_dir)
+
+
+def with_models(settings: Config, models: tuple[str, ...], models_dir: Path) -> Config:
+    """The settings with these models in the pipeline, each in the place of the one for the same task.
+
+    ConfigError for two of the same task: only one of them can read the frames.
+    """
+    keys = {"text_detection": "detector", "text_recognition": "recogniser", "text_embedding": "encoder"}
+    chosen: dict[str, str] = {}
+    for model in models:
+        key = keys[ModelSpec.load(models_dir, model).task]
+        if chosen.get(key, model) != model:
+            raise ConfigError(f"{chosen[key]} and {model} are both a {key}; calibrate one after the other")
+        chosen[key] = model
+    return settings.model_copy(update={"pipeline": settings.pipeline.model_copy(update=chosen)})
+
+
+def models_by_stage(settings: Config, models: tuple[str, ...]) -> dict[str, str]:
+    """The models of the pipeline that are named, or all of them, by stage, in the order in which they run."""
+    pipeline = settings.pipeline
+    all_of_them = {"detect": pipeline.detector, "recognise": pipeline.recogniser, "encode": pipeline.encoder}
+    return {stage: model for stage, model in all_of_them.items() if model and (not models or model in models)}
+
+
+def methods_of(wish: Wish, recipe: Recipe) -> tuple[Method, ...]:
+    """The methods to try."""
+    asked = recipe.method if wish.method == "recipe" else wish.method
+    return METHODS if asked == "auto" else (asked,)
+
+
+def frames_wished(wish: Wish, settings: Config, directory: Path, report: Callable[[float], None]) -> Collection:
+    """The collection that is asked for. CalibrationRefused where there is none or it does not do."""
+    folder = directory / COLLECTION_FOLDER
+    if wish.source == "archive":
+        return archive.import_(Path(wish.name or ""), folder, report=report)
+    if wish.source == "collection":
+        kept = collection.load(folder)
+        if kept is None:
+            raise CalibrationRefused(
+                "there are no frames yet: give them with --frames DIR, --camera NAME or --recorded; see "
+                "`edge-agent calibrate --help`"
+            )
+        return kept
+    return collect(source_of(wish, settings, directory), folder, FrameWish(wish.count), report)
+
+
+def source_of(wish: Wish, settings: Config, directory: Path) -> FrameSource:
+    """Where frames come from."""
+    if wish.source == "folder":
+        return FolderSource(Path(wish.name or ""))
+    if wish.source == "camera":
+        return CameraSource(wish.name or "", settings)
+    return RecordedSource(directory / RECORDED_FOLDER)
+
+
+@contextmanager
+def one_at_a_time(directory: Path) -> Iterator[None]:
+    """Holds the folder's lock. CalibrationRefused while another calibration has it, or where it cannot be written."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = os.open(directory / LOCK_FILE, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    except OSError as exc:
+        raise CalibrationRefused(
+            f"{directory} cannot be written: {exc.strerror}; set calibration.directory, or run as the agent's user"
+        ) from exc
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as exc:
+        raise CalibrationRefused("another calibration is under way; wait for it, or end it") from exc
+    finally:
+        os.close(lock)

@@ -1,0 +1,170 @@
+"""Subject: one model on its way to INT8: its float file, groups, ranges, and the candidates written from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import onnx
+import onnxruntime
+
+from edge_agent import __version__
+from edge_agent.artefacts import Binding
+from edge_agent.backends.base import Backend, Engine, Profile
+from edge_agent.calibrate import placement
+from edge_agent.calibrate.bound_cache import BoundCache
+from edge_agent.calibrate.feed_store import FeedStore
+from edge_agent.calibrate.groups import Group, groups_of
+from edge_agent.calibrate.quantise import Scheme, quantise, tensors_to_measure
+from edge_agent.calibrate.ranges import Ranges, measure
+from edge_agent.calibrate.recipe import Method, Recipe
+from edge_agent.calibrate.trial import BuildFailed
+from edge_agent.errors import CalibrationRefused, ModelError
+from edge_agent.files import write_atomically
+from edge_agent.models.spec import Task
+
+WORK_FOLDER = "work"
+# Beside the artefacts and not below them: a plan is named after the folder of its model, so that the plan of a
+# candidate is found again when the same bytes have become an artefact.
+CANDIDATE_FILE = "model.int8.onnx"
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What is calibrated. `directory`: the model's folder of calibrations; `binding`: what the result will hold for."""
+
+    binding: Binding
+    task: Task
+    onnx_path: Path
+    profiles: tuple[Profile, ...]
+    recipe: Recipe
+    methods: tuple[Method, ...]
+    directory: Path
+    feeds: FeedStore
+    float_model: onnx.ModelProto
+    groups: tuple[Group, ...]
+
+    @classmethod
+    def of(
+        cls,
+        binding: Binding,
+        task: Task,
+        onnx_path: Path,
+        profiles: tuple[Profile, ...],
+        recipe: Recipe,
+        methods: tuple[Method, ...],
+        directory: Path,
+        feeds: FeedStore,
+    ) -> Subject:
+        """Reads the float file. ConfigError where the recipe names what the model lacks, CalibrationRefused where
+        nothing of the model can be quantised."""
+        model = onnx.load(onnx_path)
+        groups = groups_of(model, task, recipe)
+        if all(group.default_float for group in groups):
+            raise CalibrationRefused(f"{binding.model}: every group of its layers stays float; see its recipe.yaml")
+        return cls(binding, task, onnx_path, profiles, recipe, methods, directory, feeds, model, groups)
+
+    @property
+    def model(self) -> str:
+        """Its name."""
+        return self.binding.model
+
+    @property
+    def scheme(self) -> Scheme:
+        """How Q/DQ are placed: as the backend wants it."""
+        return cast(Scheme, self.binding.scheme)
+
+    @property
+    def candidate_path(self) -> Path:
+        """Where the file on trial lies."""
+        return self.directory / CANDIDATE_FILE
+
+    def nodes(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The nodes of these groups."""
+        wanted = set(names)
+        return tuple(node for group in self.groups if group.name in wanted for node in group.nodes)
+
+    def facts(self) -> dict[str, object]:
+        """All that ranges depend on, by name."""
+        return {
+            "binding": asdict(self.binding),
+            "feeds": self.feeds.digest,
+            "recorded": self.feeds.binding.key,
+            "methods": self.methods,
+            "percentile": self.recipe.percentile,
+            "groups": [[group.name, group.nodes, group.default_float] for group in self.groups],
+            "versions": {
+                "edge_agent": __version__,
+                "numpy": np.__version__,
+                "onnx": onnx.__version__,
+                "onnxruntime": onnxruntime.__version__,
+            },
+        }
+
+    def ranges(self, threads: int, report: Callable[[float], None]) -> tuple[Ranges, str]:
+        """The ranges of all tensors that a candidate may need, and their key; measured before or now."""
+        cache = BoundCache(self.directory / WORK_FOLDER / "ranges.json", self.facts())
+        kept = cache.get()
+        if kept is not None:
+            report(1.0)
+            return Ranges.from_json(kept), cache.key
+        ranges = measure(
+            self.onnx_path,
+            self.tensors(),
+            self.feeds.feeds(),
+            len(self.feeds),
+            self.methods,
+            threads,
+            report,
+            self.recipe.percentile,
+        )
+        cache.put(ranges.to_json())
+        return ranges, cache.key
+
+    def tensors(self) -> tuple[str, ...]:
+        """The tensors whose ranges some set of groups may need: of two convolutions that meet in an Add, which of the
+        results is quantised depends on which of them are."""
+        usable = self.nodes(group.name for group in self.groups if not group.default_float)
+        sets = [usable, *((node,) for node in usable)]
+        return tuple(
+            dict.fromkeys(t for nodes in sets for t in tensors_to_measure(self.float_model, nodes, self.scheme))
+        )
+
+    def quantised(self, ranges: Ranges, method: Method, names: Sequence[str]) -> bytes:
+        """The Q/DQ file with these groups in INT8. CalibrationRefused where it breaks the backend's rules."""
+        origin = {
+            "model": self.model,
+            "variant": self.binding.variant,
+            "source_file_sha256": self.binding.source_sha256,
+            "method": method,
+            "feeds": self.feeds.digest,
+            "groups": ",".join(sorted(names)),
+        }
+        model = quantise(self.float_model, ranges.by_method[method], self.nodes(names), self.scheme, origin)
+        faults = placement.faults(model) if self.scheme == "tensorrt" else []
+        if faults:
+            raise CalibrationRefused(
+                f"{self.model}: the quantised file breaks TensorRT's rules: {'; '.join(faults[:3])}"
+            )
+        return cast(bytes, model.SerializeToString(deterministic=True))
+
+    @contextmanager
+    def loaded(self, content: bytes, backend: Backend) -> Iterator[Engine]:
+        """An engine of a candidate's bytes, closed at the end. BuildFailed where the backend cannot make one."""
+        write_atomically(self.candidate_path, content)
+        try:
+            engine = backend.load(self.candidate_path, self.profiles)
+        except ModelError as exc:
+            raise BuildFailed(str(exc)) from exc
+        try:
+            yield engine
+        finally:
+            engine.close()
+
+    def came_from(self) -> Mapping[str, str]:
+        """sha256 of what an artefact is made of, by what it is."""
+        return {"float model": self.binding.source_sha256, "recorded inputs": self.feeds.digest}
