@@ -212,17 +212,16 @@ def recorded(findings: Findings) -> list[str]:
         element("p", {"class": "quiet"}, f"{count_of(on.feeds, 'input')} of the model were recorded{left_out}."),
     ]
     drawn = [(name, unit, tally(on.shapes, place)), ("Batch sizes", "in one run", tally(on.shapes, 0))]
-    figures = [
-        element(
-            "figure",
-            {"class": "plain"},
-            element("figcaption", {}, f"{title}, {of}"),
-            charts.histogram(counts, of, title),
-        )
-        for title, of, counts in drawn
-        if counts
-    ]
+    figures = [distribution(title, of, counts) for title, of, counts in drawn if counts]
     return [*parts, element("div", {"class": "charts"}, *figures)]
+
+
+def distribution(title: str, unit: str, counts: Mapping[int, int]) -> Markup:
+    """A histogram; of one value alone the value."""
+    if len(counts) == 1:
+        ((value, count),) = counts.items()
+        return element("p", {}, f"{title}: {value} {unit}, all {count:,}.")
+    return element("figure", {}, element("figcaption", {}, f"{title}, {unit}"), charts.histogram(counts, unit, title))
 
 
 def tally(shapes: Mapping[str, int], place: int) -> dict[int, int]:
@@ -282,6 +281,6 @@ def provenance(findings: Findings) -> Markup:
     ]
     if findings.artefact is not None:
         pairs.append(("Artefact", element("code", {}, findings.artefact)))
-    pairs.append(("Collection", element("code", {}, findings.calibrated_on.digest)))
-    pairs += [(plain_name(name), element("code", {}, digest)) for name, digest in sorted(findings.came_from.items())]
+    digests = {"collection": findings.calibrated_on.digest, **findings.came_from}
+    pairs += [(plain_name(name), element("code", {}, digest)) for name, digest in sorted(digests.items())]
     return section("provenance", "Where it comes from", facts(pairs))

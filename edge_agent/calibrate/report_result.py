@@ -25,6 +25,7 @@ from edge_agent.calibrate.report_words import (
     percent,
     quantity,
     ratio,
+    sentence,
     signed,
 )
 from edge_agent.calibrate.timing import RunTimes
@@ -48,9 +49,9 @@ def verdict(findings: Findings) -> Markup:
     icon = element("svg", {"viewBox": "0 0 24 24", "aria-hidden": "true"}, element("path", {"d": path}))
     parts = [element("p", {"class": "badge"}, icon, word), element("h1", {}, headline(findings))]
     if findings.reasons:
-        parts.append(items(findings.reasons))
+        parts.append(items([sentence(reason) for reason in findings.reasons]))
     if findings.advice:
-        parts += [element("h2", {}, "What to try"), items(findings.advice)]
+        parts += [element("h2", {}, "What to try"), items([sentence(advice) for advice in findings.advice])]
     return element("div", {"class": f"verdict {findings.verdict}"}, *parts)
 
 
@@ -218,7 +219,7 @@ def gates(findings: Findings) -> Markup:
     said = set(findings.advice)  # at the top already
     if any(gate.advice and gate.advice not in said for gate in findings.gates):
         columns.append(Column("What to do", "why full"))
-        advices = ["" if gate.advice in said else gate.advice for gate in findings.gates]
+        advices = ["" if gate.advice in said else sentence(gate.advice) for gate in findings.gates]
         rows = [[*row, advice] for row, advice in zip(rows, advices, strict=True)]
     parts = [element("p", {"class": "quiet"}, intro), table("Gates", columns, rows)]
     return section("gates", "Gates", *parts, *judged_on(findings))

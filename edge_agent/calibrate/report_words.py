@@ -89,7 +89,11 @@ def name_of(name: str) -> str:
 
 def plain_name(name: str) -> str:
     """An identifier as words."""
-    words = name.replace("_", " ")
+    return sentence(name.replace("_", " "))
+
+
+def sentence(words: str) -> str:
+    """The words, begun with a capital letter."""
     return words[:1].upper() + words[1:]
 
 

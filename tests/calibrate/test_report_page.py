@@ -215,6 +215,20 @@ def test_a_calibration_that_ended_early_has_a_report_too() -> None:
         assert words in said
 
 
+def test_inputs_of_one_shape_are_told_not_drawn() -> None:
+    findings = refused()
+    same = replace(findings, calibrated_on=replace(findings.calibrated_on, shapes={"1x736x1312x3": 36}))
+    parsed = Parsed(page(same))
+    assert parsed.of("figure") == []
+    assert "Widths of frames: 1312 px, all 36." in parsed.text("p")
+
+
+def test_a_hash_is_told_once() -> None:
+    on = promoted().calibrated_on
+    both = replace(promoted(), came_from={"collection": on.digest})
+    assert page(both).count(on.digest) == 1
+
+
 def test_pictures_that_were_not_kept_are_named() -> None:
     bare = Findings.from_json(promoted().to_json())
     parsed = Parsed(page(bare))
