@@ -22,6 +22,7 @@ COMMANDS = {
     "calibrate": "edge_agent.commands.calibrate:add_parser",
     "rollback": "edge_agent.commands.rollback:add_parser",
     "bench": "edge_agent.commands.bench:add_parser",
+    "ledger": "edge_agent.commands.ledger:add_parser",
     "config": "edge_agent.commands.config:add_parser",
 }
 

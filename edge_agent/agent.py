@@ -27,14 +27,16 @@ from edge_agent.cameras.base import Clock
 from edge_agent.cameras.capture import CaptureThread
 from edge_agent.cameras.repeat_log import RepeatLog
 from edge_agent.cameras.status import CameraStatus
+from edge_agent.clock import DeviceClock
 from edge_agent.config import CalibrationConfig, CameraConfig, Config
 from edge_agent.errors import ConfigError, EdgeAgentError, EngineError, FrameError, in_one_line
+from edge_agent.events import Events
 from edge_agent.frame_recorder import RECORDED_DIRECTORY, FrameRecorder
 from edge_agent.mailbox import Mailbox
 from edge_agent.messages import CameraState, PipelineState
 from edge_agent.no_text import NoTextLimit
-from edge_agent.outbox.base import Outbox
-from edge_agent.outbox.memory import MemoryOutbox
+from edge_agent.outbox.base import DAY_S, Outbox
+from edge_agent.outbox.opening import open_outbox
 from edge_agent.pipeline import Pipeline, load_pipeline
 from edge_agent.publisher import Publisher
 from edge_agent.records import Frame, rfc3339
@@ -67,10 +69,14 @@ def run_agent(config: Config, models_dir: Path, stop: threading.Event, *, until_
         vitals = Vitals()
         mailbox = Mailbox(on_drop=partial(vitals.count, event="dropped"))
         cameras = [capture(name, camera, mailbox, vitals) for name, camera in config.cameras.items()]
-        outbox = MemoryOutbox(config.outbox.max_bytes, config.outbox.max_age_s)
+        clock, events = DeviceClock(), Events()
+        outbox = open_outbox(config.outbox, clock, events.say)
         opened.callback(outbox.close)
+        events.attach(outbox.put)
+        for camera in cameras:
+            camera.number_from(outbox.next_seq(camera.name))
         board = Board(outbox)
-        publisher = opened.enter_context(publishing(config, outbox, board))
+        publisher = opened.enter_context(publishing(config, outbox, board, events))
         board.say_health("starting", reason="loading models")
         report = BuildReport(board, notifier, stop)
         meanwhile = config.backend.tensorrt.serve_while_building
@@ -80,7 +86,9 @@ def run_agent(config: Config, models_dir: Path, stop: threading.Event, *, until_
         calibration_dir = find_calibration_dir(config.calibration.directory, models_dir)
         calibrating = ProgressWatch(calibration_dir / PROGRESS_FILE)
         recorder = opened.enter_context(recording(config.calibration, calibration_dir))
-        agent = Agent(pipeline, mailbox, cameras, outbox, board, vitals, no_text, publisher, calibrating, recorder)
+        agent = Agent(
+            pipeline, mailbox, cameras, outbox, board, vitals, no_text, publisher, calibrating, recorder, clock
+        )
         opened.enter_context(sampler(config, agent, publisher))
         opened.enter_context(running(cameras))
         notifier.ready(f"reading {len(cameras)} cameras")
@@ -102,6 +110,7 @@ class Agent:
     publisher: Publisher
     calibrating: ProgressWatch | None = None
     recorder: FrameRecorder | None = None
+    clock: DeviceClock = field(default_factory=DeviceClock)
     journal: RepeatLog = field(default_factory=lambda: RepeatLog(log, Clock()))
     upcoming: Frame | None = None  # taken early, so that its text is being looked for already
     told: tuple[PipelineState, float] = ("starting", float("-inf"))  # the state said last, and when, monotonic s
@@ -139,7 +148,8 @@ class Agent:
         self.vitals.count(frame.camera, "processed")
         self.vitals.timed(reading.timings_ms)
         if self.no_text.admits(reading):
-            self.outbox.put(messages.result(reading))
+            trusted = self.clock.trusted()
+            self.outbox.put(messages.result(reading, boot_id=self.clock.boot_id, clock_trusted=trusted))
         if self.recorder is not None and reading.lines:
             self.recorder.offer(frame)
 
@@ -161,7 +171,10 @@ class Agent:
         self.say_health(state, reason)
 
     def shown(self, condition: Condition) -> tuple[PipelineState, str | None]:
-        """The pipeline's condition as health shows it: a calibration beside it where nothing else is to be said."""
+        """The pipeline's condition as health shows it: where that says nothing else, that readings are not written to
+        disk, or a calibration beside it."""
+        if condition.state == "running" and (fault := self.outbox.fault) is not None:
+            return "degraded", f"readings that wait are in memory only: {fault}"
         progress = self.calibrating.look() if self.calibrating is not None and condition.state == "running" else None
         return (condition.state, condition.reason) if progress is None else ("calibrating", str(progress))
 
@@ -192,8 +205,15 @@ class Agent:
                 "fields": self.pipeline.extractor.dropped,
             },
             "calibration": lambda: {"artefacts": self.pipeline.artefacts, "recorded": recorded(self.recorder)},
+            "clock": lambda: {"boot_id": self.clock.boot_id, "trusted": self.clock.trusted()},
             "outbox": lambda: asdict(self.outbox.stats()),
+            "ledger": self.accounts,
         }
+
+    def accounts(self) -> dict[str, Any]:
+        """What became of the readings, by camera: of this UTC day, and of all days that the ledger knows."""
+        ledger = self.outbox.ledger()
+        return {"today": ledger.of_day(int(self.clock.unix() // DAY_S)), "all": ledger.totals()}
 
 
 class StoppedEarly(Exception):
@@ -299,11 +319,14 @@ def running(cameras: Sequence[CaptureThread]) -> Iterator[None]:
 
 
 @contextmanager
-def publishing(config: Config, outbox: Outbox, board: Board) -> Iterator[Publisher]:
+def publishing(config: Config, outbox: Outbox, board: Board, events: Events) -> Iterator[Publisher]:
     """What is put into the outbox leaves, inside; at the end the rest is offered, and a farewell said."""
     make = registry.load(TRANSPORTS, config.transport, "transport")
     transport: Transport = make.from_config(config, config.device(), board.will(), board.birth)
-    publisher = Publisher(outbox, transport, config.outbox.historical_after_s)
+    settings = config.outbox
+    publisher = Publisher(
+        outbox, transport, settings.historical_after_s, replay_per_s=settings.replay_per_s, tell=events.say
+    )
     publisher.start()
     farewell = board.farewell
     try:

@@ -11,17 +11,20 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from edge_agent import __version__
-from edge_agent.records import SCHEMA_VERSION, Message, Reading, Sample, json_bytes, rfc3339
+from edge_agent.records import SCHEMA_VERSION, Message, Origin, Reading, Sample, json_bytes, rfc3339
 
 STATUS_TOPIC = "status"
 HEALTH_TOPIC = "health"
 TELEMETRY_TOPIC = "telemetry"
+EVENT_TOPIC = "event"
 DESIRED_CONFIG_TOPIC = "config/desired"
+REPORTED_CONFIG_TOPIC = "config/reported"
 COMMAND_TOPICS = "command/+"  # a filter: one level below `command`, so replies are not heard
 
 DeviceState = Literal["online", "stopped", "offline"]
 PipelineState = Literal["starting", "building", "calibrating", "running", "degraded", "fault"]
 CameraState = Literal["online", "stalled", "offline", "disabled"]
+CommandState = Literal["accepted", "done", "failed", "busy", "duplicate"]
 
 WHOLE_UNITS = frozenset({"bytes", "count"})  # of samples that are written without a decimal point
 
@@ -73,10 +76,73 @@ def camera_status(
     )
 
 
-def result(reading: Reading, *, verdict: str | None = None, config_version: int | None = None) -> Message:
-    """A reading, on `<camera>/result`: Reading.to_json with the verdict, null where nothing was verified."""
-    body = {**reading.to_json(), "verdict": verdict, "config_version": config_version, "historical": False}
-    return Message(f"{reading.camera}/result", json_bytes(body))
+def config_reported(
+    version: int | None,
+    code: Literal[200, 202, 400, 500],
+    *,
+    detail: str | None,
+    token: str | None,
+    active_version: int | None,
+    rolled_back_from: int | None = None,
+    refused: Iterable[tuple[str, str]] = (),
+    at: float,
+) -> Message:
+    """What became of the configuration wished for, retained on `config/reported`: 202 on trial, 200 in force, 400 not
+    taken (`refused` gives each key with the reason), 500 rolled back or not to be kept.
+
+    `active_version` is what is in force, None for the device's own settings.
+    """
+    return _retained(
+        REPORTED_CONFIG_TOPIC,
+        {
+            "version": version,
+            "code": code,
+            "detail": detail,
+            "token": token,
+            "active_version": active_version,
+            "rolled_back_from": rolled_back_from,
+            "refused": [{"key": key, "why": why} for key, why in refused],
+            "at": rfc3339(at),
+        },
+    )
+
+
+def command_reply(
+    name: str, command_id: str | None, state: CommandState, body: Mapping[str, Any], at: float
+) -> Message:
+    """What became of a command, on `command/<name>/reply`; `body` holds further members: `result` or `reason`."""
+    reply = {"v": SCHEMA_VERSION, "id": command_id, "state": state, **body, "at": rfc3339(at)}
+    return Message(f"command/{name}/reply", json_bytes(reply))
+
+
+def result(
+    reading: Reading,
+    *,
+    boot_id: str | None = None,
+    clock_trusted: bool = False,
+    verdict: str | None = None,
+    config_version: int | None = None,
+) -> Message:
+    """A reading, on `<camera>/result`: Reading.to_json, the clocks it was made by, and the verdict, null where nothing
+    was verified."""
+    mono = reading.captured_mono
+    body = {
+        **reading.to_json(),
+        "captured_mono": None if mono is None else round(mono, 3),
+        "boot_id": boot_id,
+        "clock_trusted": clock_trusted,
+        "verdict": verdict,
+        "config_version": config_version,
+        "historical": False,
+    }
+    origin = Origin(body["id"], reading.camera, reading.seq, reading.captured_at)
+    return Message(f"{reading.camera}/result", json_bytes(body), origin=origin)
+
+
+def event(kind: str, text: str, *, unsaid: int = 0, at: float) -> Message:
+    """Something that happened to the device, on `event`; `unsaid` others of its kind came since the last one said."""
+    body = {"v": SCHEMA_VERSION, "at": rfc3339(at), "kind": kind, "text": text, "unsaid": unsaid}
+    return Message(EVENT_TOPIC, json_bytes(body))
 
 
 def as_historical(message: Message) -> Message:
@@ -87,7 +153,7 @@ def as_historical(message: Message) -> Message:
     if not message.payload.endswith(_NOT_HISTORICAL):
         return message
     payload = message.payload[: -len(_NOT_HISTORICAL)] + _HISTORICAL
-    return Message(message.topic, payload, message.qos, message.retain)
+    return Message(message.topic, payload, message.qos, message.retain, message.origin)
 
 
 def telemetry(

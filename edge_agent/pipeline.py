@@ -109,6 +109,7 @@ class Pipeline:
             engines=self.fingerprints,
             backend=self.backend_in_use,
             reason=None if lines else NO_TEXT,
+            captured_mono=frame.captured_mono,
         )
 
     def _begin(self, following: Frame | None) -> None:

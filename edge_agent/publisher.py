@@ -17,7 +17,7 @@ from functools import partial
 
 from edge_agent import messages
 from edge_agent.errors import TransportError
-from edge_agent.outbox.base import Entry, Outbox
+from edge_agent.outbox.base import Entry, Outbox, is_state
 from edge_agent.records import Message
 from edge_agent.transports.base import Backoff, Outcome, Transport
 
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 ALONE_AFTER = 2
 POISON_AFTER = 5
 WARN_EVERY_S = 60.0
+REPLAY_TURN_S = 0.02  # a limited backlog leaves in such steps
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class PublisherStats:
 class Publisher:
     """Takes messages from `outbox` and offers them to `transport`, which it opens and closes.
 
-    A result that waited longer than `historical_after_s` by `clock` (the outbox's) is marked historical.
+    A result that waited longer than `historical_after_s` by `clock` (the outbox's) is marked historical; of those at
+    most `replay_per_s` are sent a second (0: as many as go). `tell` hears (kind, text) of messages given up.
     `start`, `stop` and `stats` may be called from any thread.
     """
 
@@ -58,12 +60,17 @@ class Publisher:
         historical_after_s: float = 10.0,
         clock: Callable[[], float] = time.monotonic,
         backoff: Backoff | None = None,
+        *,
+        replay_per_s: float = 0.0,
+        tell: Callable[[str, str], None] | None = None,
     ) -> None:
         self._outbox = outbox
         self._transport = transport
         self._historical_after_s = historical_after_s
         self._clock = clock
         self._backoff = backoff or Backoff(0.02, 2.0)
+        self._replay = _Replay(replay_per_s) if replay_per_s > 0 else None
+        self._tell = tell
         self._condition = threading.Condition()
         self._fed = False  # new data in the outbox
         self._news = False  # something was settled, the transport is ready, or the end is wanted
@@ -154,7 +161,7 @@ class Publisher:
             room = min(room, 0 if self._in_flight else 1)
         if room <= 0:
             return True
-        entries = self._outbox.claim(room)
+        entries = self._claim(room)
         for n, entry in enumerate(entries):
             self._in_flight[entry.id] = entry
             try:
@@ -169,6 +176,14 @@ class Publisher:
                 self._rest(self._backoff.next_s())
                 return False
         return not entries
+
+    def _claim(self, room: int) -> list[Entry]:
+        if self._replay is None:
+            return self._outbox.claim(room)
+        allowed = self._replay.allowed()
+        entries = self._outbox.claim(room, allowed)
+        self._replay.took(sum(map(self._is_historical, entries)), allowed)
+        return entries
 
     def _take_settled(self) -> bool:
         """Tells the outbox how offers ended; True when some were lost."""
@@ -213,18 +228,21 @@ class Publisher:
         entry = self._in_flight.pop(entry_id, None)
         if self._suspect is not None and self._suspect[0] == entry_id:
             self._suspect = None
-        self._outbox.drop([entry_id], reason)
+        self._outbox.drop([entry_id], reason, detail)
         self._dead_lettered += 1
         now = time.monotonic()
         if self._warned_at is None or now - self._warned_at >= WARN_EVERY_S:
             self._warned_at = now
             topic = "a message" if entry is None else entry.message.topic
             log.warning("%s given up (%s; %d so far): %s", topic, reason, self._dead_lettered, detail)
+        if self._tell is not None and entry is not None and entry.message.topic != messages.EVENT_TOPIC:
+            self._tell("dead_letter", f"{entry.message.topic} given up ({reason}): {detail}")
 
     def _aged(self, entry: Entry) -> Message:
-        if self._clock() - entry.queued_mono < self._historical_after_s:
-            return entry.message
-        return messages.as_historical(entry.message)
+        return messages.as_historical(entry.message) if self._is_historical(entry) else entry.message
+
+    def _is_historical(self, entry: Entry) -> bool:
+        return not is_state(entry.message) and self._clock() - entry.queued_mono >= self._historical_after_s
 
     def _finished(self) -> bool:
         if self._stop_by is None:
@@ -233,9 +251,12 @@ class Publisher:
         return nothing_left or not self._transport.connected or self._clock() >= self._stop_by
 
     def _await_work(self) -> None:
-        """Sleeps until there is new data or news; while stopping, at most until the deadline."""
+        """Sleeps until there is new data or news; while stopping, at most until the deadline; while the backlog may not
+        go faster, until some more of it may."""
         with self._condition:
             timeout_s = None if self._stop_by is None else max(0.0, self._stop_by - self._clock())
+            if self._replay is not None and self._replay.held_back:
+                timeout_s = min(REPLAY_TURN_S, REPLAY_TURN_S if timeout_s is None else timeout_s)
             self._condition.wait_for(lambda: self._fed or self._news, timeout_s)
             self._fed = self._news = False
 
@@ -244,3 +265,26 @@ class Publisher:
         with self._condition:
             self._condition.wait_for(lambda: self._news, delay_s)
             self._news = False
+
+
+class _Replay:
+    """How much of the backlog may go: `per_s`, saved up for at most a quarter of a second."""
+
+    def __init__(self, per_s: float) -> None:
+        self._per_s = per_s
+        self._most = max(1.0, per_s / 4)
+        self._saved = self._most
+        self._counted_mono = time.monotonic()
+        self.held_back = False  # more might have gone
+
+    def allowed(self) -> int:
+        """So many may go now."""
+        now_mono = time.monotonic()
+        self._saved = min(self._most, self._saved + (now_mono - self._counted_mono) * self._per_s)
+        self._counted_mono = now_mono
+        return int(max(0.0, self._saved))
+
+    def took(self, count: int, allowed: int) -> None:
+        """So many went, of those allowed."""
+        self._saved -= count
+        self.held_back = count >= allowed

@@ -116,7 +116,8 @@ class Reading:
     """The result of one frame: what leaves the device.
 
     `reason` is None when text was read, else why not (`no_text`). `engines` maps a stage to its engine's
-    fingerprint; `timings_ms` maps a stage to its wall time.
+    fingerprint; `timings_ms` maps a stage to its wall time. `captured_at` is unix s, `captured_mono` monotonic s of
+    this boot.
     """
 
     camera: str
@@ -130,6 +131,7 @@ class Reading:
     engines: Mapping[str, str] = field(default_factory=dict)
     backend: str = ""
     reason: str | None = None
+    captured_mono: float | None = None
 
     @property
     def id(self) -> str:

@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "bench": None,
     "drawing": set(),
     "agent": {
+        "events",
         "artefacts",
         "backends.base",
         "board",
@@ -49,6 +50,7 @@ MAY_IMPORT = {
     },
     "artefacts": {"models"},
     "board": {"outbox"},
+    "events": set(),
     "frame_recorder": set(),
     "no_text": set(),
     "calibrate": {"artefacts", "pipeline", "stages", "cameras", "backends", "models", "telemetry.energy"},

@@ -16,7 +16,7 @@ from edge_agent.cameras.status import CameraStatus
 from edge_agent.config import RESERVED_CAMERA_NAMES
 from edge_agent.outbox.memory import MemoryOutbox
 from edge_agent.publisher import PublisherStats
-from edge_agent.records import Field, Message, Quad, Reading, Sample, TextBox, TextLine
+from edge_agent.records import Field, Message, Origin, Quad, Reading, Sample, TextBox, TextLine
 from edge_agent.telemetry.host import sensors as host_sensors
 from edge_agent.telemetry.vitals import Vitals
 from tests.conftest import ROOT
@@ -83,10 +83,12 @@ def test_camera_status_stands_below_the_camera() -> None:
 
 
 def test_result_is_the_reading_and_is_not_retained() -> None:
-    message = messages.result(reading(), verdict="PASS", config_version=3)
+    message = messages.result(reading(), boot_id="b", clock_trusted=True, verdict="PASS", config_version=3)
     assert (message.topic, message.qos, message.retain) == ("line-1/result", 1, False)
     body = strict(message)
-    assert body == {**reading().to_json(), "verdict": "PASS", "config_version": 3, "historical": False}
+    clocks = {"captured_mono": None, "boot_id": "b", "clock_trusted": True}
+    assert body == {**reading().to_json(), **clocks, "verdict": "PASS", "config_version": 3, "historical": False}
+    assert message.origin == Origin(reading().id, "line-1", 7, AT)
 
 
 def test_historical_result_differs_in_that_one_member() -> None:
@@ -133,6 +135,7 @@ def test_no_camera_can_be_named_like_a_topic_of_the_device() -> None:
         messages.STATUS_TOPIC,
         messages.HEALTH_TOPIC,
         messages.TELEMETRY_TOPIC,
+        messages.EVENT_TOPIC,
         messages.DESIRED_CONFIG_TOPIC,
         messages.COMMAND_TOPICS,
     )
@@ -176,12 +179,14 @@ def test_contract_shows_the_messages_that_are_sent() -> None:
         timings_ms={"detect": 21.4, "recognise": 12.9, "extract": 0.6, "total": 34.9},
         engines={"detect": "a", "recognise": "b"},
         backend="onnxruntime",
+        captured_mono=4711.204,
     )
     sent = [
         messages.status("online", reason=None, at=AT, started_at=AT),
         messages.health("running", reason=None, backend="onnxruntime", precision="fp32", at=AT),
         messages.camera_status("line-1", "online", reason=None, last_frame_at=AT, at=AT),
-        messages.result(whole),
+        messages.result(whole, boot_id="52856abe7ad341ca88895fe5d84edad3", clock_trusted=True),
+        messages.event("outbox_full", "the oldest readings are dropped", at=AT),
     ]
     for message in sent:
         assert shape(strict(message)) == shape(documented()[message.topic]), message.topic
@@ -193,6 +198,7 @@ def test_contract_lists_the_members_of_telemetry() -> None:
     vitals.timed({"detect": 52.1})
     outbox = MemoryOutbox(max_bytes=100_000, max_age_s=60)
     nothing = cast(Any, None)
+    outbox.put(messages.result(reading()))
     agent = Agent(nothing, nothing, [], outbox, nothing, vitals, nothing, nothing)
     example = documented()["telemetry"]
     samples = [Sample(s.name, 1.0, s.unit, AT) for s in host_sensors() if not s.name.startswith("temp_c.")]
@@ -201,5 +207,9 @@ def test_contract_lists_the_members_of_telemetry() -> None:
     assert set(example["cameras"]["line-1"]) == {field.name for field in fields(CameraStatus)} - {"camera"}
     assert set(example["publisher"]) == {field.name for field in fields(PublisherStats)}
     assert set(example["outbox"]) == set(asdict(outbox.stats()))
+    assert shape(agent.sections()["clock"]()) == shape(example["clock"])
+    accounts, shown = agent.sections()["ledger"](), example["ledger"]
+    assert set(accounts) == set(shown)
+    assert set(accounts["today"]["line-1"]) == set(shown["today"]["line-1"]) == set(shown["all"]["line-1"])
     assert set(example["latency_ms"]["detect"]) == set(vitals.latency_ms()["detect"])
     assert set(example["fps"]["line-1"]) == set(example["frames"]["line-1"]) == set(vitals.fps()["line-1"])

@@ -63,6 +63,10 @@ class CaptureThread:
             self._begin(self._first)
             self._watch.start()
 
+    def number_from(self, seq: int) -> None:
+        """The first frame gets this number; before `start`."""
+        self._vitals.number_from(seq)
+
     def ask_to_stop(self) -> None:
         """Says that capturing is to end, and waits for nothing; `stop` waits."""
         self._stop.set()

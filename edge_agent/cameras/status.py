@@ -67,8 +67,13 @@ class CameraVitals:
         self._next_seq = 0
         self.config_error: ConfigError | None = None
 
+    def number_from(self, seq: int) -> None:
+        """The next frame gets this number."""
+        with self._lock:
+            self._next_seq = seq
+
     def take_seq(self) -> int:
-        """The next frame's number: 0, 1, 2, ..., each once, whichever session asks."""
+        """The next frame's number: one after the other, each once, whichever session asks."""
         with self._lock:
             seq, self._next_seq = self._next_seq, self._next_seq + 1
             return seq

@@ -138,6 +138,7 @@ def write_config(options: DemoOptions, running: Broker, camera: Mapping[str, Any
             "base_topic": BASE_TOPIC,
             "protocol": running.protocol,
         },
+        "outbox": {"kind": "memory"},  # the next demo is not to begin with what was left of this one
     }
     path = options.out / "config.yaml"
     text = "# written by `edge-agent demo`; the config.yaml of the project tells every key\n" + strict_yaml.dump(values)

@@ -1,4 +1,5 @@
 """Outbox: what waits for the broker, in order, bounded, at least once; on disk or in memory.
 
-Start in `base` (the contract) and `opening` (which one a configuration gets, and what is done about a damaged file).
+Start in `base` (the contract), `opening` (which one a configuration gets) and `soundness` (what is done about a damaged
+file).
 """

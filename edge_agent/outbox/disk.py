@@ -23,7 +23,7 @@ from edge_agent.clock import DeviceClock
 from edge_agent.outbox.base import Entry, OutboxStats, cost_bytes, is_state
 from edge_agent.outbox.lanes import Lanes
 from edge_agent.outbox.ledger import Ledger
-from edge_agent.outbox.opening import open_store, set_aside
+from edge_agent.outbox.soundness import open_store, set_aside
 from edge_agent.outbox.store import Batch, DeadLetter, Store, StoreDamaged, StoreUnavailable
 from edge_agent.records import Message
 

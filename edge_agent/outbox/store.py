@@ -91,7 +91,7 @@ class Batch:
 
 
 class Store:
-    """An open file that was checked before (see `opening`). One thread writes, one at a time reads.
+    """An open file that was checked before (see `soundness`). One thread writes, one at a time reads.
 
     An entry's id is its row's id less the highest that was there at the start: what was found has ids up to 0.
     `lock` is an open file, locked as long as it is open, which keeps other processes out. Every method raises
