@@ -13,6 +13,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -26,6 +27,7 @@ from pydantic import TypeAdapter
 from edge_agent.errors import ConfigError, in_one_line
 from edge_agent.files import write_atomically
 from edge_agent.remote.desired import Desired, parse_desired
+from edge_agent.secrets import MASK, is_secret_key, masked
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +39,11 @@ LOCK_FILE = "lock"
 PRIVATE = 0o600  # a text may hold what is nobody else's business
 MAX_REASON_CHARS = 2000
 
-Outcome = Literal["applied", "refused", "rolled_back", "replaced"]
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"]*")
+_MEMBER = re.compile(r'("((?:[^"\\]|\\.)*)"\s*:\s*")((?:[^"\\]|\\.)*)(")')
+SHOWN_KEYS = ("source", "token", "url", "user", "username")  # a source is shown without its password
+
+Outcome = Literal["refused", "rolled_back", "replaced"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,8 @@ class OnTrial:
 
 @dataclass(frozen=True)
 class Past:
-    """How a wish ended. `version` and `content` are None for a text that could not be read."""
+    """How a wish ended. `version` and `content` are None for a text that could not be read; `told`: the operator has
+    heard of it."""
 
     version: int | None
     content: str | None
@@ -71,6 +78,8 @@ class Past:
     outcome: Outcome
     reason: str
     at: float
+    token: str | None = None
+    told: bool = True
 
 
 @dataclass(frozen=True)
@@ -145,6 +154,12 @@ class ConfigStore:
             raise ConfigError(f"{path} is damaged: its sha256 is not its name")
         return text
 
+    def shown_text(self, name: str) -> str:
+        """The text of that name for people, without passwords; ConfigError as `text`."""
+        text = self.text(name).decode("utf-8", "replace")
+        text = _URL.sub(lambda url: masked(url.group()), text)
+        return _MEMBER.sub(lambda member: f"{member[1]}{MASK}{member[4]}" if _hides(member[2]) else member[0], text)
+
     def desired(self, wished: Wished) -> Desired:
         """The wish itself, parsed again; ConfigError where its text is missing or damaged."""
         text = self.text(wished.text)
@@ -177,23 +192,31 @@ class ConfigStore:
 
         return self._change(passed)
 
-    def roll_back_trial(self, reason: str) -> State:
-        """The trial has failed: what was active before is in force again."""
+    def roll_back_trial(self, reason: str, *, told: bool = False) -> State:
+        """The trial has failed: what was active before is in force again. `told`: whoever calls tells the operator."""
 
         def failed(state: State) -> State:
             if state.trial is None:
                 return state
-            past = (*state.past, self._past(state.trial.wished, "rolled_back", reason))
+            past = (*state.past, self._past(state.trial.wished, "rolled_back", reason, told=told))
             return replace(state, trial=None, past=past)
 
         return self._change(failed)
 
-    def refuse(self, payload: bytes | None, version: int | None, content: str | None, reason: str) -> bool:
+    def all_told(self) -> State:
+        """The operator has heard of everything."""
+        return self._change(
+            lambda state: replace(
+                state, past=tuple(each if each.told else replace(each, told=True) for each in state.past)
+            )
+        )
+
+    def refuse(self, payload: bytes | None, version: int | None, reason: str, token: str | None = None) -> bool:
         """Keeps a text that was not taken, None for one too long to keep; False where it is the last one kept
         already."""
         name = None if payload is None else _sha256(payload)
         last = self.state().past[-1:]
-        ended = Past(version, content, name, "refused", reason[:MAX_REASON_CHARS], self._clock())
+        ended = Past(version, None, name, "refused", reason[:MAX_REASON_CHARS], self._clock(), token)
         if last and replace(last[0], at=ended.at) == ended:
             return False
         self._change(lambda state: replace(state, past=(*state.past, ended)), payload)
@@ -232,8 +255,17 @@ class ConfigStore:
         trial = self._change(counted).trial
         return 0 if trial is None else trial.starts
 
-    def _past(self, wished: Wished, outcome: Outcome, reason: str) -> Past:
-        return Past(wished.version, wished.content, wished.text, outcome, reason[:MAX_REASON_CHARS], self._clock())
+    def _past(self, wished: Wished, outcome: Outcome, reason: str, *, told: bool = True) -> Past:
+        return Past(
+            version=wished.version,
+            content=wished.content,
+            text=wished.text,
+            outcome=outcome,
+            reason=reason[:MAX_REASON_CHARS],
+            at=self._clock(),
+            token=wished.token,
+            told=told,
+        )
 
     def _change(self, change: Callable[[State], State], text: bytes | None = None) -> State:
         """Makes one change; `text` is what the state names from then on."""
@@ -276,6 +308,10 @@ class ConfigStore:
             yield
         finally:
             os.close(descriptor)
+
+
+def _hides(key: str) -> bool:
+    return is_secret_key(key) and key not in SHOWN_KEYS and not key.endswith("_file")
 
 
 def _sha256(text: bytes) -> str:

@@ -73,19 +73,19 @@ def test_starts_of_a_trial_are_counted_and_a_tidy_stop_is_no_failure(store: Conf
 
 
 def test_refused_text_is_kept_once(store: ConfigStore) -> None:
-    assert store.refuse(b"{nonsense", None, None, "is not JSON")
+    assert store.refuse(b"{nonsense", None, "is not JSON")
     stamp = store.stamp()
-    assert not store.refuse(b"{nonsense", None, None, "is not JSON")
+    assert not store.refuse(b"{nonsense", None, "is not JSON")
     assert store.stamp() == stamp
     (past,) = store.state().past
     assert store.text(str(past.text)) == b"{nonsense"
-    assert store.refuse(None, None, None, "70000 bytes")
+    assert store.refuse(None, None, "70000 bytes")
     assert store.state().past[-1].text is None
 
 
 def test_what_is_remembered_is_bounded(store: ConfigStore) -> None:
     for n in range(10):
-        store.refuse(b"%d" % n, None, None, "no")
+        store.refuse(b"%d" % n, None, "no")
     assert [store.text(str(past.text)) for past in store.state().past] == [b"6", b"7", b"8", b"9"]
     assert texts(store) == 4
 
@@ -203,7 +203,7 @@ def make(store: ConfigStore, change: str) -> None:
         "count_start": store.count_start,
         "confirm": store.confirm,
         "roll_back_trial": lambda: store.roll_back_trial("it failed"),
-        "refuse": lambda: store.refuse(b"nonsense", None, None, "no"),
+        "refuse": lambda: store.refuse(b"nonsense", None, "no"),
         "go_back": lambda: store.go_back("by hand"),
     }
     changes[change]()
@@ -213,7 +213,7 @@ def before_change(folder: Path, change: str) -> ConfigStore:
     store = ConfigStore(folder, kept=1, clock=lambda: 7.0)
     store.stage(wish(4), None)
     store.confirm()
-    store.refuse(b"older nonsense", None, None, "no")
+    store.refuse(b"older nonsense", None, "no")
     if change in ("count_start", "confirm", "roll_back_trial"):
         store.stage(wish(5, "error"), None)
     return store
@@ -266,7 +266,7 @@ def test_two_processes_change_it_one_at_a_time(store: ConfigStore) -> None:
     code = (
         "import sys\nfrom pathlib import Path\nfrom edge_agent.remote.config_store import ConfigStore\n"
         "store = ConfigStore(Path(sys.argv[1]), kept=100)\n"
-        "for n in range(10): store.refuse(f'{sys.argv[2]}-{n}'.encode(), None, None, sys.argv[2])\n"
+        "for n in range(10): store.refuse(f'{sys.argv[2]}-{n}'.encode(), None, sys.argv[2])\n"
     )
     command = [sys.executable, "-c", code, str(store.folder)]
     children = [subprocess.Popen([*command, name], cwd=ROOT) for name in ("a", "b")]
