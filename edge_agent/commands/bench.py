@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edge_agent import config as configuration
+from edge_agent.commands import bench_outbox
 from edge_agent.config import Config
 from edge_agent.errors import ConfigError
 
@@ -32,6 +33,7 @@ examples:
   edge-agent bench --frames photos/ --engines            and then each of its engines by itself
   edge-agent bench ppocrv6-small-det --shape image=1x736x1312x3 --seconds 30 --json
   edge-agent bench ppocrv6-small-rec --batch 8 --layers  where the time goes, layer by layer
+  edge-agent bench outbox                                readings a second through the outbox and a broker
 """
 
 
@@ -44,7 +46,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", nargs="?", metavar="MODEL", help="one model's engine instead of the pipeline")
+    parser.add_argument(
+        "model", nargs="?", metavar="MODEL", help="one model's engine instead of the pipeline; outbox: what leaves"
+    )
     parser.add_argument("--frames", type=Path, metavar="DIR", help="pictures to read (default: rendered sample labels)")
     parser.add_argument("--engines", action="store_true", help="after the pipeline, each of its engines by itself")
     parser.add_argument("--layers", action="store_true", help="of engines: what each layer takes, types and formats")
@@ -62,6 +66,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings to read with (default: built in)")
     parser.add_argument("--models-dir", type=Path, metavar="DIR", help="where the models are (default: as configured)")
+    bench_outbox.add_options(parser)
     parser.set_defaults(func=run)
 
 
@@ -91,6 +96,10 @@ def run(args: argparse.Namespace) -> int:
 
     require_sense(args)
     config = configuration.load(args.config) if args.config else configuration.without_file()
+    if args.model == bench_outbox.NAME:
+        outgoing = bench_outbox.measure(config, args.host, args.backlog, args.seconds)
+        print(json.dumps(outgoing, indent=2) if args.json else bench_outbox.table(outgoing))
+        return 0
     if args.threads:
         config = configuration.patched(config, {"backend": {"threads": args.threads}}, origin="--threads")
     models_dir = find_models_dir(args.models_dir or config.models_dir)
