@@ -1,33 +1,37 @@
 """Quantise: a float model and the ranges of its tensors become a Q/DQ model.
 
-Scheme `tensorrt` is what TensorRT's explicit quantisation wants: symmetric int8 with zero point 0, one scale for a
-tensor of activations, one per output channel of a weight, float bias; Q/DQ at the inputs of the chosen layers and at
-the other input of an Add that alone reads a chosen convolution, so that TensorRT adds it within the convolution; none
-elsewhere. Scheme `onnxruntime` is what onnxruntime's x86 kernels take: activations uint8 with a zero point, weights
-int8 per output channel, bias int32, and Q/DQ behind the layers as well, since only then integers stay integers.
+Scheme `tensorrt` is symmetric int8 with zero point 0, one scale for a tensor of activations, one per output channel of
+a weight, float bias. Scheme `onnxruntime` is what onnxruntime's x86 kernels take: activations uint8 with a zero point,
+weights int8 per output channel, bias int32. Where Q/DQ stand: edge_agent.calibrate.places. A scheme's source is the
+file that its backend runs in float: for onnxruntime a detector's `model.cpu.onnx` (1.33 x float instead of 1.16 x).
 
 Both are written here and not by onnxruntime's QDQQuantizer: that one quantises an operator type's inputs or outputs
 everywhere or nowhere, so it cannot quantise the one residual input of an Add, and it knows nodes by names ours lack.
+
+uint8 by int8 saturates in onnxruntime on x86 without VNNI (before Ice Lake and Zen 4): pairs of products are added in
+16 bits there. What that does to text, the gates measure on the device; half the range of weights would cost everyone.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from edge_agent.calibrate.layers import channel_axis, has_weight, is_layer, is_product, name_of, skip_add
+from edge_agent.calibrate.layers import channel_axis, has_weight, name_of
+from edge_agent.calibrate.ort_graph import ORT_DOMAIN, for_onnxruntime
+from edge_agent.calibrate.places import SCHEMES, Places, Scheme
 from edge_agent.errors import CalibrationRefused
 from edge_agent.models.convolutions import CONVOLUTIONS
 from edge_agent.models.graph import Array, Graph
 
-Scheme = Literal["tensorrt", "onnxruntime"]
-SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
+__all__ = ["SCHEMES", "Scheme", "quantise", "tensors_to_measure"]
+
 Range = tuple[float, float]
 PROVENANCE = "edge_agent."  # begins the keys of what a model says about where it came from
 
@@ -48,7 +52,7 @@ def quantise(
     """
     if any(node.op_type in ("DequantizeLinear", "QuantizeLinear") for node in model.graph.node):
         raise CalibrationRefused("the model is quantised already; give the float model it was made from")
-    graph = Graph(model)
+    graph = graph_for(model, scheme)
     places = Places(graph, nodes, scheme)
     result = Writer(graph, ranges, scheme).write(places)
     said = {
@@ -63,59 +67,19 @@ def quantise(
 
 
 def tensors_to_measure(model: onnx.ModelProto, nodes: Collection[str], scheme: Scheme) -> tuple[str, ...]:
-    """The tensors whose ranges `quantise` needs for these layers, in the graph's order.
+    """The tensors whose ranges `quantise` needs for these layers, in the graph's order; fewer layers need no others.
 
     Raises CalibrationRefused for a node that is no layer of the model.
     """
-    graph = Graph(model)
+    graph = graph_for(model, scheme)
     wanted = Places(graph, nodes, scheme).tensors
-    order = [name for value in model.graph.input for name in [value.name]]
-    order += [name for node in graph.nodes for name in node.output]
+    order = [value.name for value in model.graph.input] + [name for node in graph.nodes for name in node.output]
     return tuple(name for name in order if name in wanted)
 
 
-class Places:
-    """Where Q/DQ stand: `inputs` are (node, input) positions that read a tensor by way of Q/DQ, in a scheme that says
-    so one by one; `everywhere` are tensors that all who read them read so; `tensors` are all that need a range."""
-
-    def __init__(self, graph: Graph, nodes: Collection[str], scheme: Scheme) -> None:
-        layers = {name_of(node): node for node in graph.nodes if is_layer(graph, node)}
-        if unknown := sorted(set(nodes) - set(layers)):
-            raise CalibrationRefused(
-                f"{', '.join(unknown)}: no such Conv, ConvTranspose, Gemm or MatMul in the model; a node is named by "
-                "its first output, and the groups of another model's file do not fit"
-            )
-        self.chosen = {name: node for name, node in layers.items() if name in set(nodes)}
-        self.inputs: dict[str, set[int]] = {}
-        for name, node in self.chosen.items():
-            self.inputs[name] = {0, 1} if is_product(graph, node) else {0}
-        self.everywhere: set[str] = set()
-        if scheme == "tensorrt":
-            self._add_residuals(graph)
-        else:
-            self._spread(graph)
-        by_name = {name_of(node): node for node in graph.nodes}
-        read = {by_name[name].input[position] for name, positions in self.inputs.items() for position in positions}
-        self.tensors = read | self.everywhere
-
-    def _add_residuals(self, graph: Graph) -> None:
-        for node in self.chosen.values():
-            skip = skip_add(graph, node) if node.op_type in CONVOLUTIONS else None
-            if skip is not None:
-                # where two convolutions meet, the first one's result waits for the second, which adds it
-                self.inputs[name_of(skip[0])] = {skip[1]}
-
-    def _spread(self, graph: Graph) -> None:
-        for name, node in self.chosen.items():
-            self.everywhere.add(node.input[0])
-            if node.op_type in CONVOLUTIONS:
-                self.everywhere.add(behind_relu(graph, name))
-
-
-def behind_relu(graph: Graph, name: str) -> str:
-    """What a Relu makes of the tensor when nothing else reads it, else the tensor."""
-    reader = graph.only_reader(name)
-    return name_of(reader) if reader is not None and reader.op_type == "Relu" else name
+def graph_for(model: onnx.ModelProto, scheme: Scheme) -> Graph:
+    """The graph that Q/DQ are put into; every tensor it has is the model's own of that name."""
+    return for_onnxruntime(model) if scheme == "onnxruntime" else Graph(model)
 
 
 class Writer:
@@ -128,10 +92,12 @@ class Writer:
         self.nodes: list[NodeProto] = []
         self.constants: dict[str, Array] = dict(graph.constants)
         self.read_as: dict[str, str] = {}  # tensor or weight -> the output of its DequantizeLinear
+        self.same_as: dict[str, str] = {}
         self.scale: dict[str, npt.NDArray[np.float32]] = {}  # of activations, by tensor
 
     def write(self, places: Places) -> onnx.ModelProto:
         """The model; nodes in the order of the float graph, Q/DQ in front of the first who reads them."""
+        self.same_as = places.same_as
         for node in self.graph.nodes:
             before = list(node.input)
             for position, tensor in enumerate(before):
@@ -149,7 +115,7 @@ class Writer:
     def activation(self, tensor: str) -> str:
         """The tensor behind one Q/DQ pair, which all share who read it so."""
         if tensor not in self.read_as:
-            scale, zero = self.activation_scale(tensor)
+            scale, zero = self.activation_scale(self.same_as.get(tensor, tensor))
             self.scale[tensor] = scale
             names = [self._store(f"{tensor}.scale", scale), self._store(f"{tensor}.zero", zero)]
             quantised = self._new(f"{tensor}.quantised")
@@ -230,6 +196,8 @@ class Writer:
         model.CopyFrom(self.graph.model)
         del model.graph.node[:], model.graph.initializer[:], model.graph.value_info[:]
         model.graph.node.extend(self.nodes)
+        if any(node.domain == ORT_DOMAIN for node in self.nodes):
+            model.opset_import.append(helper.make_opsetid(ORT_DOMAIN, 1))
         read = {name for node in self.nodes for name in node.input} | self.graph.outputs
         model.graph.initializer.extend(
             numpy_helper.from_array(np.asarray(value, order="C"), name)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -97,10 +98,24 @@ def test_onnxruntime_scheme_computes_in_integers(ranges: Any, tmp_path: Path) ->
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
     options.log_severity_level = 3
-    made = quantise(small_nets.detector(), ranges, ("wide", "down", "lateral"), "onnxruntime")
+    made = quantise(small_nets.detector(), ranges, ALL, "onnxruntime")
     onnxruntime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    kinds = [node.op_type for node in onnx.load(tmp_path / "optimised.onnx").graph.node]
-    assert kinds.count("QLinearConv") == 3
+    kinds = Counter(node.op_type for node in onnx.load(tmp_path / "optimised.onnx").graph.node)
+    assert kinds["QLinearConv"] == len(ALL)
+    assert (kinds["QLinearAdd"], kinds["QLinearMul"], kinds["QLinearConcat"]) == (2, 1, 1)
+    assert not {"Conv", "Add", "Relu"} & set(kinds)
+
+
+def test_onnxruntime_scheme_leaves_what_was_not_chosen_float(ranges: Any) -> None:
+    made = quantise(small_nets.detector(), ranges, ("smooth",), "onnxruntime")
+    # what `smooth` reads is a sum of what `side` and the enlarged `lateral` make
+    assert readers(made) == {("joined", 0), ("joined", 1), ("large", 0), ("smooth", 0), ("both", 0), ("both", 1)}
+
+
+def test_enlarged_picture_keeps_its_scale(ranges: Any) -> None:
+    made = quantise(small_nets.detector(), ranges, ALL, "onnxruntime")
+    assert value(made, "large.scale") == value(made, "lateral.scale")
+    assert value(made, "large.zero") == value(made, "lateral.zero")
 
 
 def test_zero_is_exact_in_the_onnxruntime_scheme(ranges: Any) -> None:
@@ -155,6 +170,15 @@ def test_quantised_model_is_no_source(ranges: Any) -> None:
     made = quantise(small_nets.detector(), ranges, ("wide",), "tensorrt")
     with pytest.raises(CalibrationRefused, match="is quantised already"):
         quantise(made, ranges, ("down",), "tensorrt")
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_fewer_layers_need_no_other_tensors(scheme: Scheme) -> None:
+    model = small_nets.detector()
+    everything = set(tensors_to_measure(model, ALL, scheme))
+    for count in range(len(ALL)):
+        for nodes in (ALL[:count], ALL[count:], ALL[count : count + 1]):
+            assert everything.issuperset(tensors_to_measure(model, nodes, scheme)), nodes
 
 
 def test_default_choice_measures_no_tensor_in_vain(ranges: Any) -> None:
