@@ -24,7 +24,7 @@ from edge_agent.outbox.base import Entry, OutboxStats, cost_bytes, is_state
 from edge_agent.outbox.lanes import Lanes
 from edge_agent.outbox.ledger import Ledger
 from edge_agent.outbox.soundness import open_store, set_aside
-from edge_agent.outbox.store import Batch, DeadLetter, Store, StoreDamaged, StoreUnavailable
+from edge_agent.outbox.store import DAMAGED, Batch, DeadLetter, Store, StoreDamaged, StoreUnavailable
 from edge_agent.records import Message
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ LAZY_S = 1.0  # deliveries and counts wait so long for a reading to be written w
 PURGE_EVERY_S = 30.0
 CLOSE_S = 5.0
 FILL_READINGS = 256  # of the backlog, read at once
-FILL_BYTES = 2_097_152
+FILL_BYTES = 2_097_152  # and at most an eighth of what may be in memory
 DEAD_IN_MEMORY = 20  # while the disk fails
 SLACK = 0.01  # of max_bytes, freed beyond what is needed: so that not every reading pushes one out
 FULL_EVERY_S = 3600.0  # that readings are pushed out is said so often
@@ -70,7 +70,8 @@ class DiskOutbox:
         self._clock = clock
         self._tell = tell
         self._max_bytes = limits.max_bytes
-        self._max_memory_bytes = limits.max_memory_bytes
+        self._fill_bytes = min(FILL_BYTES, limits.max_memory_bytes // 8)
+        self._max_memory_bytes = limits.max_memory_bytes - self._fill_bytes
         self._max_age_s = limits.max_age_s
         self._flush_s = limits.flush_s
         self._live_first = limits.live_first
@@ -94,6 +95,9 @@ class DiskOutbox:
         self._gone: set[int] = set()  # rows to be deleted
         self._deleting: set[int] = set()
         self._dead: list[DeadLetter] = []
+        self._revived_of: Store | None = None  # whose dead letters wait again, up to this row
+        self._revived_row = 0
+        self._to_forget = 0  # up to this row they are still to be deleted
         self._on_disk = 0  # readings that are not in memory
         self._cursor = 0  # up to here rows were looked at; those that are not in memory have higher ids
         self._evicted_id = 0  # the newest of those
@@ -101,7 +105,8 @@ class DiskOutbox:
         self._fault: str | None = None
         self._damage: str | None = None  # found while reading
         self._condemned: str | None = None  # why the file is to be moved aside before the next is opened
-        self._flushed_mono = self._purged_mono = self._full_said_mono = float("-inf")  # time.monotonic
+        # when last, by time.monotonic
+        self._flushed_mono = self._wrote_mono = self._purged_mono = self._full_said_mono = float("-inf")
         self._urgent = False
         self._closing = False
         self._on_put: Callable[[], None] = _nothing
@@ -169,6 +174,25 @@ class DiskOutbox:
                 if not is_state(entry.message):
                     self._dead.append(DeadLetter(self._clock.unix(), reason, detail, entry.message))
             self._wake.notify()
+
+    def revive(self) -> int:
+        with self._reading:
+            store = self._store
+            if store is None:
+                return 0
+            after = self._revived_row if store is self._revived_of else 0
+            try:
+                row, messages = store.given_up(after)
+            except (StoreUnavailable, StoreDamaged) as exc:
+                log.warning("what was given up cannot be read: %s", exc)
+                return 0
+        for message in messages:
+            self.put(message)
+        with self._lock:  # the old rows go with the new ones, or after them
+            self._revived_of, self._revived_row = store, max(after, row)
+            self._to_forget = self._revived_row
+            self._wake.notify()
+        return len(messages)
 
     def watch(self, on_put: Callable[[], None]) -> None:
         self._on_put = on_put
@@ -285,6 +309,8 @@ class DiskOutbox:
 
     def _delete(self, id_: int) -> None:
         if self._unwritten.pop(id_, None) is None:
+            if not self._gone:
+                self._wake.notify()
             self._gone.add(id_)
 
     def _give_up(self, entry: Entry, reason: str) -> None:
@@ -300,6 +326,7 @@ class DiskOutbox:
             text = "the outbox is full: the oldest readings are dropped, and counted in the ledger"
             log.warning("%s", text)
             self._news.append(("outbox_full", text))
+            self._wake.notify()
         if not is_state(entry.message):
             self._ledger.dropped(entry.source, entry.day, reason)
 
@@ -350,16 +377,20 @@ class DiskOutbox:
                 return False
             try:
                 before = end if first_live is None else min(end, first_live)
-                entries, at_end = store.read(after, before, FILL_READINGS, FILL_BYTES)
+                entries, at_end = store.read(after, before, FILL_READINGS, self._fill_bytes)
             except (StoreUnavailable, StoreDamaged) as exc:
                 self._note_unreadable(exc)
                 return False
             with self._lock:
                 for entry in entries:
                     self._cursor = entry.id
-                    if not self._is_known(entry.id):
+                    if self._is_known(entry.id):
+                        continue
+                    self._on_disk -= 1
+                    if entry.message.payload == DAMAGED:
+                        self._give_up(entry, "damaged")
+                    else:
                         self._lanes.add_to_backlog(entry)
-                        self._on_disk -= 1
                 if at_end:
                     self._on_disk = 0
             return True
@@ -400,8 +431,8 @@ class DiskOutbox:
         if self._fault is not None:
             return self._flushed_mono + self._retry_s
         if self._unwritten:
-            return self._flushed_mono + self._flush_s
-        if self._gone or self._dead or self._ledger.any_changed:
+            return self._wrote_mono + self._flush_s
+        if self._gone or self._dead or self._to_forget or self._ledger.any_changed:
             return self._flushed_mono + max(self._flush_s, LAZY_S)
         return max(self._purged_mono, self._flushed_mono) + PURGE_EVERY_S
 
@@ -412,6 +443,8 @@ class DiskOutbox:
             store, damage, self._damage = self._store, self._damage, None
             last_id = self._last_id
             batch = self._batch()
+            if batch.arrived:
+                self._wrote_mono = self._flushed_mono
         if store is None:
             self._take_back(batch)
             return
@@ -439,7 +472,8 @@ class DiskOutbox:
         self._writing, self._unwritten = self._unwritten, {}
         self._deleting, self._gone = self._gone, set()
         dead, self._dead = self._dead, []
-        return Batch(list(self._writing.values()), sorted(self._deleting), keys, folded, dead)
+        revived, self._to_forget = self._to_forget, 0
+        return Batch(list(self._writing.values()), sorted(self._deleting), keys, folded, dead, revived)
 
     def _take_back(self, batch: Batch) -> None:
         """What was not written waits for the next time."""
@@ -452,6 +486,7 @@ class DiskOutbox:
             self._writing, self._deleting = {}, set()
             self._ledger.mark_changed((row.source, row.day) for row in batch.ledger)
             self._dead = [*batch.dead, *self._dead][-DEAD_IN_MEMORY:]
+            self._to_forget = max(self._to_forget, batch.revived)
 
     def _settle(self, last_id: int, used_bytes: int) -> None:
         """What was written may be offered now, and what aged meanwhile need not stay in memory."""

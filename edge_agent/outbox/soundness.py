@@ -88,10 +88,11 @@ def _made_sound(path: Path) -> tuple[str, ...]:
     """Makes `path` a file that can be opened, and says what was wrong with it."""
     if not os.path.lexists(path):
         return _make_where_nothing_is(path)
+    has_log = _has_content(Path(f"{path}-wal"))  # before the check, which makes an empty one
     problem = _problem(path)
     if problem is None:
         return ()
-    if any(Path(f"{path}{end}").exists() for end in LOGS):
+    if has_log:
         aside = _move_aside(path, only_logs=True)
         if _problem(path) is None:
             return (f"{path} has the log of another database beside it; that was moved to {aside.name}-wal",)
@@ -100,11 +101,10 @@ def _made_sound(path: Path) -> tuple[str, ...]:
 
 
 def _make_where_nothing_is(path: Path) -> tuple[str, ...]:
-    left_over = [end for end in LOGS if Path(f"{path}{end}").exists()]
     found: tuple[str, ...] = ()
-    if left_over:
+    if _has_content(Path(f"{path}-wal")):
         aside = _move_aside(path, only_logs=True)
-        found = (f"{path} was gone and its {left_over[0]} still there; that was moved to {aside.name}{left_over[0]}",)
+        found = (f"{path} was gone and its log still there; that was moved to {aside.name}-wal",)
     _make(path)
     return found
 
@@ -193,8 +193,18 @@ def _move_aside(path: Path, *, only_logs: bool = False) -> Path:
 
 def _rename_logs(path: Path, target: Path) -> None:
     for end in LOGS:
-        with suppress(FileNotFoundError):
-            Path(f"{path}{end}").rename(f"{target}{end}")
+        log_file = Path(f"{path}{end}")
+        if end == "-shm" or not _has_content(log_file):  # the log's index is made anew from the log
+            log_file.unlink(missing_ok=True)
+        else:
+            log_file.rename(f"{target}{end}")
+
+
+def _has_content(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
 
 
 def _exists(aside: Path) -> bool:

@@ -12,12 +12,13 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from edge_agent.outbox.base import Entry
+from edge_agent.outbox.base import Entry, cost_bytes
 from edge_agent.outbox.ledger import LedgerRow
 from edge_agent.records import Message, Origin
 
@@ -27,6 +28,7 @@ BUSY_S = 2.0
 WAL_PAGES = 1000  # of 4 KB; the log is then copied into the file, each page once however often it changed
 WAL_BYTES = 8_388_608  # a log that grew beyond (a reader was in the way) is cut back to this
 SHRINK_FROM_BYTES = 16_777_216
+DAMAGED = b""  # in the place of a payload that is not what was written; none is empty
 DEAD_KEPT = 100
 DEAD_KEPT_BYTES = 4_194_304
 # SQLite's result codes of troubles that are not the file's fault: PERM BUSY LOCKED NOMEM READONLY IOERR FULL CANTOPEN
@@ -38,7 +40,7 @@ TABLES = {
     "waiting": (
         "CREATE TABLE waiting (id INTEGER PRIMARY KEY, topic TEXT NOT NULL, qos INTEGER NOT NULL, camera TEXT NOT NULL,"
         " reading_id TEXT, seq INTEGER, captured_at REAL, queued_at REAL NOT NULL, queued_mono REAL NOT NULL,"
-        " boot TEXT NOT NULL, trusted INTEGER NOT NULL, payload BLOB NOT NULL)"
+        " boot TEXT NOT NULL, trusted INTEGER NOT NULL, crc INTEGER NOT NULL, payload BLOB NOT NULL)"
     ),
     "ledger": (
         "CREATE TABLE ledger (camera TEXT NOT NULL, day INTEGER NOT NULL, produced INTEGER NOT NULL,"
@@ -50,9 +52,9 @@ TABLES = {
         " topic TEXT NOT NULL, reading_id TEXT, seq INTEGER, bytes INTEGER NOT NULL, payload BLOB NOT NULL)"
     ),
 }
-INSERT = "INSERT INTO waiting VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = "INSERT INTO waiting VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 SELECT = (
-    "SELECT id, topic, qos, camera, reading_id, seq, captured_at, queued_at, queued_mono, boot, trusted, payload"
+    "SELECT id, topic, qos, camera, reading_id, seq, captured_at, queued_at, queued_mono, boot, trusted, crc, payload"
     " FROM waiting WHERE id > ? AND id < ? ORDER BY id LIMIT ?"
 )
 SELECT_LEDGER = "SELECT camera, day, produced, delivered, queued, dropped, last_seq FROM ledger"
@@ -85,9 +87,10 @@ class Batch:
     ledger: Sequence[LedgerRow] = ()
     folded: Sequence[tuple[str, int]] = ()
     dead: Sequence[DeadLetter] = ()
+    revived: int = 0  # up to this row of `dead`, what was given up waits again
 
     def __bool__(self) -> bool:
-        return any((self.arrived, self.left, self.ledger, self.folded, self.dead))
+        return any((self.arrived, self.left, self.ledger, self.folded, self.dead, self.revived))
 
 
 class Store:
@@ -148,12 +151,20 @@ class Store:
             try:
                 for row in rows:
                     entries.append(self._entry(row))
-                    size_bytes += len(row[-1])
+                    size_bytes += cost_bytes(entries[-1].message)
                     if size_bytes >= most_bytes:
                         return entries, False
             finally:
                 rows.close()
         return entries, len(entries) < most
+
+    def given_up(self, after: int) -> tuple[int, list[Message]]:
+        """The messages that were given up and are kept whole, oldest first, from the row `after` on, and the last
+        one's row; 0 without any."""
+        select = "SELECT id, topic, payload FROM dead WHERE id > ? AND length(payload) = bytes ORDER BY id"
+        with translated():
+            rows = self._reader.execute(select, (after,)).fetchall()
+        return max((_int(id_) for id_, _, _ in rows), default=0), [Message(str(t), _bytes(p)) for _, t, p in rows]
 
     def ledger(self) -> list[LedgerRow]:
         """Every row of the ledger."""
@@ -214,6 +225,7 @@ class Store:
             ),
         )
         run.executemany("DELETE FROM ledger WHERE camera = ? AND day = ?", batch.folded)
+        run.execute("DELETE FROM dead WHERE id <= ? AND length(payload) = bytes", (batch.revived,))
         if batch.dead:
             run.executemany(
                 "INSERT INTO dead VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", (_dead_row(letter) for letter in batch.dead)
@@ -237,14 +249,18 @@ class Store:
         mono = entry.queued_mono if boot else 0.0
         when = (entry.queued_at, mono, boot, int(entry.trusted))
         id_ = entry.id + self._offset
-        return (id_, message.topic, message.qos, entry.source, *about, *when, message.payload)
+        crc = zlib.crc32(message.payload)
+        return (id_, message.topic, message.qos, entry.source, *about, *when, crc, message.payload)
 
     def _entry(self, row: tuple[object, ...]) -> Entry:
-        id_, topic, qos, camera, reading_id, seq, captured_at, queued_at, queued_mono, boot, trusted, payload = row
+        id_, topic, qos, camera, reading_id, seq, captured_at, queued_at, queued_mono, boot, trusted, crc, payload = row
+        content = _bytes(payload)
         origin = None
         if reading_id is not None:
             origin = Origin(str(reading_id), str(camera), _int(seq), _float(captured_at))
-        message = Message(str(topic), _bytes(payload), _int(qos), origin=origin)
+        # SQLite finds out when a page does not fit the others, not when the bytes of a value have changed
+        is_sound = zlib.crc32(content) == crc
+        message = Message(str(topic), content if is_sound else DAMAGED, _int(qos), origin=origin)
         mono = _float(queued_mono) if boot == self._boot_id else float("-inf")
         return Entry(_int(id_) - self._offset, message, mono, _float(queued_at), bool(trusted))
 
