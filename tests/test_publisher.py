@@ -8,12 +8,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from edge_agent import messages
+from edge_agent.clock import DeviceClock
 from edge_agent.config import MqttConfig
+from edge_agent.outbox.base import Outbox
+from edge_agent.outbox.disk import DiskOutbox, Limits
 from edge_agent.outbox.memory import MemoryOutbox
 from edge_agent.publisher import POISON_AFTER, Publisher
 from edge_agent.records import Message, Reading
@@ -56,7 +60,7 @@ def run() -> Iterator[Run]:
     """Starts publishers that are stopped after the test."""
     publishers: list[Publisher] = []
 
-    def run(outbox: MemoryOutbox, transport: Transport, **keys: Any) -> Publisher:
+    def run(outbox: Outbox, transport: Transport, **keys: Any) -> Publisher:
         publisher = Publisher(outbox, transport, **{"backoff": Backoff(0.005, 0.02), **keys})
         publishers.append(publisher)
         publisher.start()
@@ -67,12 +71,17 @@ def run() -> Iterator[Run]:
         publisher.stop(None, 0.2)
 
 
-@pytest.fixture
-def outbox() -> MemoryOutbox:
-    return MemoryOutbox(max_bytes=10_000_000, max_age_s=3600)
+@pytest.fixture(params=["memory", "disk"])
+def outbox(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Outbox]:
+    if request.param == "memory":
+        yield MemoryOutbox(max_bytes=10_000_000, max_age_s=3600)
+        return
+    outbox = DiskOutbox(tmp_path / "outbox.db", DeviceClock(), lambda kind, text: None, Limits(flush_s=0.002))
+    yield outbox
+    outbox.close()
 
 
-def test_confirmed_message_leaves_the_outbox_and_no_other(outbox: MemoryOutbox, run: Run) -> None:
+def test_confirmed_message_leaves_the_outbox_and_no_other(outbox: Outbox, run: Run) -> None:
     transport = FakeTransport()
     publisher = run(outbox, transport)
     transport.connect()
@@ -86,7 +95,7 @@ def test_confirmed_message_leaves_the_outbox_and_no_other(outbox: MemoryOutbox, 
     assert publisher.stats().connected
 
 
-def test_nothing_is_offered_while_not_connected(outbox: MemoryOutbox, run: Run) -> None:
+def test_nothing_is_offered_while_not_connected(outbox: Outbox, run: Run) -> None:
     transport = FakeTransport()
     publisher = run(outbox, transport)
     for n in range(5):
@@ -99,7 +108,7 @@ def test_nothing_is_offered_while_not_connected(outbox: MemoryOutbox, run: Run) 
     assert publisher.stats().failed == 0
 
 
-def test_window_of_the_transport_is_kept(outbox: MemoryOutbox, run: Run) -> None:
+def test_window_of_the_transport_is_kept(outbox: Outbox, run: Run) -> None:
     transport = FakeTransport(window=2)
     run(outbox, transport)
     transport.connect()
@@ -113,7 +122,7 @@ def test_window_of_the_transport_is_kept(outbox: MemoryOutbox, run: Run) -> None
     assert ids(transport.sent) == [0, 1, 2, 3, 4, 5]
 
 
-def test_lost_messages_go_again_before_newer_ones(outbox: MemoryOutbox, run: Run) -> None:
+def test_lost_messages_go_again_before_newer_ones(outbox: Outbox, run: Run) -> None:
     transport = FakeTransport(window=3)
     publisher = run(outbox, transport)
     transport.connect()
@@ -132,7 +141,7 @@ def test_lost_messages_go_again_before_newer_ones(outbox: MemoryOutbox, run: Run
     assert publisher.stats().retries == 3
 
 
-def test_connection_renewed_between_two_offers_keeps_the_order(outbox: MemoryOutbox, run: Run) -> None:
+def test_connection_renewed_between_two_offers_keeps_the_order(outbox: Outbox, run: Run) -> None:
     transport = FakeTransport()
 
     def renew(message: Message) -> None:
@@ -150,7 +159,7 @@ def test_connection_renewed_between_two_offers_keeps_the_order(outbox: MemoryOut
 
 
 def test_refused_message_is_given_up_counted_and_blocks_nothing(
-    outbox: MemoryOutbox, run: Run, caplog: pytest.LogCaptureFixture
+    outbox: Outbox, run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
     transport = FakeTransport()
     transport.refuse = lambda message: "too large" if ids([message]) == [1] else None
@@ -167,7 +176,7 @@ def test_refused_message_is_given_up_counted_and_blocks_nothing(
     assert "cam/result given up (refused; 1 so far): too large" in caplog.text
 
 
-def test_poison_that_ends_each_connection_is_found_alone_and_given_up(outbox: MemoryOutbox, run: Run) -> None:
+def test_poison_that_ends_each_connection_is_found_alone_and_given_up(outbox: Outbox, run: Run) -> None:
     transport = FakeTransport(window=3)
     publisher = run(outbox, transport)
     for n in range(4):
@@ -185,7 +194,7 @@ def test_poison_that_ends_each_connection_is_found_alone_and_given_up(outbox: Me
     assert outbox.stats().dropped == {"poison": 1}
 
 
-def test_unlucky_message_that_gets_through_is_no_poison(outbox: MemoryOutbox, run: Run) -> None:
+def test_unlucky_message_that_gets_through_is_no_poison(outbox: Outbox, run: Run) -> None:
     transport = FakeTransport(window=3)
     publisher = run(outbox, transport)
     for round_ in range(4):
@@ -202,7 +211,7 @@ def test_unlucky_message_that_gets_through_is_no_poison(outbox: MemoryOutbox, ru
     assert outbox.stats().dropped == {}
 
 
-def test_message_that_the_other_side_cannot_take_now_backs_off(outbox: MemoryOutbox, run: Run) -> None:
+def test_message_that_the_other_side_cannot_take_now_backs_off(outbox: Outbox, run: Run) -> None:
     delays: list[float] = []
 
     def no_jitter(low: float, high: float) -> float:
@@ -237,7 +246,76 @@ def test_result_that_waited_is_marked_historical(run: Run) -> None:
     assert bodies[1]["captured_at"] == "1970-01-01T00:00:05.000Z"
 
 
-def test_stop_waits_for_confirmations_then_says_farewell(outbox: MemoryOutbox) -> None:
+def aged(count: int, **settings: Any) -> tuple[MemoryOutbox, Clock]:
+    """An outbox in which so many readings have waited for long, and the clock by which they have."""
+    clock = Clock()
+    outbox = MemoryOutbox(max_bytes=10_000_000, max_age_s=3600, clock=clock, **settings)
+    for n in range(count):
+        outbox.put(messages.result(Reading("cam", n, 5.0, 64, 48)))
+    clock.now += 600
+    return outbox, clock
+
+
+def seqs(sent: list[Message]) -> list[int]:
+    return [json.loads(message.payload)["seq"] for message in sent]
+
+
+def test_backlog_goes_no_faster_than_allowed_and_live_readings_are_not_held_back_by_it(run: Run) -> None:
+    outbox, clock = aged(1000)
+    transport = FakeTransport(window=5000)
+    began = time.monotonic()
+    run(outbox, transport, clock=clock, replay_per_s=200.0)
+    transport.connect()
+    wait_until(lambda: len(transport.sent) >= 60, "the first of the backlog")
+    outbox.put(messages.result(Reading("cam", 5000, 5.0, 64, 48)))
+    wait_until(lambda: 5000 in seqs(transport.sent), "the live one")
+    live_at = seqs(transport.sent).index(5000)
+    wait_until(lambda: len(transport.sent) >= 131, "more of the backlog")
+    most = 50 + 200 * (time.monotonic() - began)  # what was saved up, and since
+    old = [seq for seq in seqs(transport.sent) if seq != 5000]
+    assert old == list(range(len(old)))
+    assert len(old) <= most + 5
+    assert live_at < 130
+
+
+def test_backlog_without_a_limit_goes_as_fast_as_the_window_lets_it(run: Run) -> None:
+    outbox, clock = aged(1000)
+    transport = FakeTransport(window=5000)
+    run(outbox, transport, clock=clock)
+    transport.connect()
+    wait_until(lambda: len(transport.sent) == 1000, "all of it")
+    assert all(json.loads(message.payload)["historical"] for message in transport.sent)
+
+
+def test_without_live_first_a_live_reading_waits_for_the_backlog(run: Run) -> None:
+    outbox, clock = aged(40, live_first=False)
+    outbox.put(messages.result(Reading("cam", 5000, 5.0, 64, 48)))
+    transport = FakeTransport(window=7)
+    run(outbox, transport, clock=clock)
+    transport.connect()
+
+    def all_sent() -> bool:
+        transport.settle_all()
+        return len(transport.sent) == 41
+
+    wait_until(all_sent, "all of it")
+    assert seqs(transport.sent) == [*range(40), 5000]
+
+
+def test_message_given_up_is_told_but_not_an_event_of_it(outbox: Outbox, run: Run) -> None:
+    told: list[tuple[str, str]] = []
+    transport = FakeTransport()
+    transport.refuse = lambda message: "not allowed"
+    publisher = run(outbox, transport, tell=lambda *news: told.append(news))
+    transport.connect()
+    outbox.put(result(1))
+    outbox.put(messages.event("dead_letter", "of one before", at=1.0))
+    wait_until(lambda: publisher.stats().dead_lettered == 2, "both given up")
+    assert told == [("dead_letter", "cam/result given up (refused): not allowed")]
+    assert outbox.stats().dropped == {"refused": 2}
+
+
+def test_stop_waits_for_confirmations_then_says_farewell(outbox: Outbox) -> None:
     transport = FakeTransport(window=1)
     publisher = Publisher(outbox, transport)
     publisher.start()
@@ -257,7 +335,7 @@ def test_stop_waits_for_confirmations_then_says_farewell(outbox: MemoryOutbox) -
     assert outbox.stats().depth == 0
 
 
-def test_stop_without_a_connection_is_prompt_and_keeps_what_waits(outbox: MemoryOutbox) -> None:
+def test_stop_without_a_connection_is_prompt_and_keeps_what_waits(outbox: Outbox) -> None:
     transport = FakeTransport()
     publisher = Publisher(outbox, transport)
     publisher.start()
@@ -270,7 +348,7 @@ def test_stop_without_a_connection_is_prompt_and_keeps_what_waits(outbox: Memory
     assert (stats.depth, stats.claimed) == (1, 0)
 
 
-def test_stop_with_a_silent_broker_ends_in_time(outbox: MemoryOutbox) -> None:
+def test_stop_with_a_silent_broker_ends_in_time(outbox: Outbox) -> None:
     transport = FakeTransport()
     publisher = Publisher(outbox, transport)
     publisher.start()
@@ -298,9 +376,7 @@ def heard_ids(observer: Observer, camera: str = "cam") -> list[int]:
     return [json.loads(payload)["id"] for payload in observer.payloads(f"edge/dev-1/{camera}/result")]
 
 
-def test_results_made_offline_arrive_once_each(
-    make_broker: Callable[..., Broker], outbox: MemoryOutbox, run: Run
-) -> None:
+def test_results_made_offline_arrive_once_each(make_broker: Callable[..., Broker], outbox: Outbox, run: Run) -> None:
     broker = make_broker(port=free_port()).start()
     with Observer(broker.port, RESULTS) as observer, Proxy(broker.port) as proxy:
         proxy.shut()
@@ -316,7 +392,7 @@ def test_results_made_offline_arrive_once_each(
 
 
 def test_broker_killed_under_load_gets_all_that_it_did_not_confirm_and_in_order(
-    broker: Broker, outbox: MemoryOutbox, run: Run
+    broker: Broker, outbox: Outbox, run: Run
 ) -> None:
     with Proxy(broker.port) as proxy, Observer(broker.port, RESULTS) as observer:
         publisher = run(outbox, mqtt(proxy.port))
@@ -342,7 +418,7 @@ def test_broker_killed_under_load_gets_all_that_it_did_not_confirm_and_in_order(
 
 @pytest.mark.parametrize("protocol", ["5", "3.1.1"])
 def test_connection_cut_again_and_again_loses_nothing_and_keeps_the_order(
-    broker: Broker, outbox: MemoryOutbox, run: Run, protocol: str
+    broker: Broker, outbox: Outbox, run: Run, protocol: str
 ) -> None:
     with Proxy(broker.port) as proxy, Observer(broker.port, RESULTS) as observer:
         run(outbox, mqtt(proxy.port, protocol=protocol, reconnect_min_s=0.01, reconnect_max_s=0.05))
@@ -360,7 +436,7 @@ def test_connection_cut_again_and_again_loses_nothing_and_keeps_the_order(
         assert list(dict.fromkeys(heard_ids(observer))) == made
 
 
-def test_frozen_broker_loses_nothing(broker: Broker, outbox: MemoryOutbox, run: Run) -> None:
+def test_frozen_broker_loses_nothing(broker: Broker, outbox: Outbox, run: Run) -> None:
     settings = MqttConfig(port=broker.port, reconnect_min_s=0.05, reconnect_max_s=0.2, connect_timeout_s=0.3)
     transport = MqttTransport(settings.model_copy(update={"keepalive_s": 1}), "dev-1", WILL, lambda: [BIRTH])
     with Observer(broker.port, RESULTS) as observer:
@@ -377,7 +453,7 @@ def test_frozen_broker_loses_nothing(broker: Broker, outbox: MemoryOutbox, run: 
 
 
 def test_payload_over_the_brokers_unspoken_limit_does_not_block_the_rest(
-    make_broker: Callable[..., Broker], outbox: MemoryOutbox, run: Run, caplog: pytest.LogCaptureFixture
+    make_broker: Callable[..., Broker], outbox: Outbox, run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
     broker = make_broker("allow_anonymous true\nmax_packet_size 3000").start()  # on 3.1.1 it just closes
@@ -393,7 +469,7 @@ def test_payload_over_the_brokers_unspoken_limit_does_not_block_the_rest(
     assert "id_conflict" not in caplog.text
 
 
-def test_stop_delivers_the_rest_and_says_stopped(broker: Broker, outbox: MemoryOutbox) -> None:
+def test_stop_delivers_the_rest_and_says_stopped(broker: Broker, outbox: Outbox) -> None:
     with Observer(broker.port, "edge/dev-1/#") as observer:
         publisher = Publisher(outbox, mqtt(broker.port))
         publisher.start()

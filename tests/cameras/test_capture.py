@@ -77,6 +77,15 @@ def making(*cameras: Camera) -> Callable[[str, CameraConfig], Camera]:
     return lambda name, settings: next(rest)
 
 
+def test_frames_are_numbered_from_where_an_earlier_process_ended() -> None:
+    sink = Sink()
+    capture = CaptureThread("a", config(), sink.put, make=making(FakeCamera(script())))
+    capture.number_from(71)
+    with capture:
+        eventually(lambda: len(sink.frames) >= 3, "three frames")
+    assert sink.seqs[:3] == [71, 72, 73]
+
+
 def test_camera_that_has_given_nothing_yet_says_so() -> None:
     capture = CaptureThread("a", config(), lambda frame: True, make=making(FakeCamera(script())))
     assert (capture.status().state, capture.status().reason) == ("starting", "no frame yet")
