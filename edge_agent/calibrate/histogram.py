@@ -15,6 +15,10 @@ from edge_agent.calibrate.recipe import Method
 from edge_agent.errors import CalibrationRefused
 
 BINS = 2048  # from -reach to reach
+# Entropy sees the counts in coarser bins, so that it keeps at least half of the reach, as onnxruntime's, which never
+# cuts into what its first batch held. With all BINS it keeps a third of it in recognisers, whose rare large values carry
+# the text: character error rate 13 % instead of 0.6 (PP-OCRv6 small).
+ENTROPY_BINS = 256
 QUANTISED_BINS = 128  # as onnxruntime and TensorRT count them
 SMOOTHING = 0.0001
 Range = tuple[float, float]
@@ -46,13 +50,14 @@ class Histogram:
         if self.reach > 0:
             places = (sample.ravel() + np.float32(self.reach)) * np.float32(BINS / (2 * self.reach))
             self.counts += np.bincount(np.clip(places.astype(np.int64), 0, BINS - 1), minlength=BINS)
+        else:
+            self.counts[BINS // 2] += sample.size
 
     def _widen(self, largest: float) -> None:
         if largest <= self.reach:
             return
         if self.reach == 0:
             self.reach = largest
-            self.counts[BINS // 2] += self.counts.sum()
             return
         while self.reach < largest:
             merged = self.counts.reshape(-1, 2).sum(axis=1)
@@ -79,9 +84,11 @@ class Histogram:
         """The range by `method`; never wider than the extremes. `percentile`: the share that is covered, %."""
         if method == "minmax":
             return self.lowest, self.highest
-        low, high = percentile_range(self.counts, self.edges, percentile)
         if method == "entropy":
-            low, high = entropy_range(self.counts, self.edges)
+            edges = self.edges[:: BINS // ENTROPY_BINS]
+            low, high = entropy_range(self.counts.reshape(ENTROPY_BINS, -1).sum(axis=1), edges)
+        else:
+            low, high = percentile_range(self.counts, self.edges, percentile)
         return max(low, self.lowest), min(high, self.highest)
 
 

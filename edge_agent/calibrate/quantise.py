@@ -107,7 +107,7 @@ class Writer:
                 node.input[1] = self.weight(node)
                 if self.scheme == "onnxruntime" and node.op_type in CONVOLUTIONS and len(node.input) > 2:
                     node.input[2] = self.bias(node, before)
-            elif self.scheme == "tensorrt" and node.op_type == "MatMul" and has_weight(self.graph, node):
+            elif node.op_type == "MatMul" and has_weight(self.graph, node):
                 node.input[1] = self.half(node.input[1])
             self.nodes.append(node)
         return self._model()
@@ -175,7 +175,7 @@ class Writer:
         return output
 
     def half(self, name: str) -> str:
-        """A weight that stays float, stored in 16 bits: beside INT8 it computes in FP16 anyway."""
+        """A weight that stays float, stored in 16 bits: finer by far than INT8 around it, and half as large a file."""
         if name not in self.read_as:
             self.read_as[name] = self._new(f"{name}.float")
             stored = self._store(f"{name}.half", self.graph.constants[name].astype(np.float16))
