@@ -30,6 +30,7 @@ from edge_agent.records import Message
 log = logging.getLogger(__name__)
 
 RETRY_S = 5.0
+HANG_S = 10.0  # a write that takes longer is one that fails
 LAZY_S = 1.0  # deliveries and counts wait so long for a reading to be written with; losing them repeats a delivery
 PURGE_EVERY_S = 30.0
 CLOSE_S = 5.0
@@ -91,6 +92,7 @@ class DiskOutbox:
         self._written_id = 0  # every reading up to here that is still wanted is on disk
         self._announced_id = 0
         self._unwritten: dict[int, Entry] = {}  # oldest first
+        self._unwritten_bytes = 0  # taken since the last write began
         self._writing: dict[int, Entry] = {}
         self._gone: set[int] = set()  # rows to be deleted
         self._deleting: set[int] = set()
@@ -121,20 +123,21 @@ class DiskOutbox:
     def put(self, message: Message) -> None:
         with self._lock:
             self._last_id += 1
-            entry = Entry(
-                self._last_id, message, self._clock.monotonic(), self._clock.unix(), trusted=self._clock.trusted()
-            )
+            now_mono, now, trusted = self._clock.monotonic(), self._clock.unix(), self._clock.trusted()
+            entry = Entry(self._last_id, message, now_mono, now, trusted)
             claimable = is_state(message)
             if claimable:
                 self._lanes.add(entry)
             elif not self._take(entry):
                 return
-            elif self._fault is not None:
-                claimable = True
-            elif self._flush_s == 0 and threading.current_thread() is not self._thread:
-                self._announced.wait_for(lambda: self._announced_id >= entry.id or self._fault or self._closing)
+            else:
+                self._await_disk(entry)
+                claimable = self._fault is not None
         if claimable:
             self._on_put()
+        elif self._writing and time.monotonic() - self._flushed_mono > HANG_S:
+            self._fail(f"{self._path} cannot be written: the disk has not answered for {HANG_S:g} s")
+            self._say_news()  # the writer cannot
 
     def claim(self, limit: int, replay: int | None = None) -> list[Entry]:
         with self._lock:
@@ -271,10 +274,18 @@ class DiskOutbox:
         if not self._unwritten:
             self._wake.notify()
         self._unwritten[entry.id] = entry
+        self._unwritten_bytes += cost_bytes(entry.message)
+        if self._unwritten_bytes > self._max_memory_bytes // 4 and not self._urgent and self._fault is None:
+            self._urgent = True  # more than the flush window was meant to hold
+            self._wake.notify()
         self._age()
         while self._lanes.bytes > self._max_memory_bytes and self._relieve_memory():
             pass
         return True
+
+    def _await_disk(self, entry: Entry) -> None:
+        if self._flush_s == 0 and threading.current_thread() is not self._thread:
+            self._announced.wait_for(lambda: self._announced_id >= entry.id or self._fault or self._closing, HANG_S)
 
     def _age(self) -> None:
         for entry in self._lanes.aged():
@@ -470,6 +481,7 @@ class DiskOutbox:
         folded = self._ledger.fold()
         keys = self._ledger.take_changed()
         self._writing, self._unwritten = self._unwritten, {}
+        self._unwritten_bytes = 0
         self._deleting, self._gone = self._gone, set()
         dead, self._dead = self._dead, []
         revived, self._to_forget = self._to_forget, 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import resource
 import sqlite3
 import subprocess
@@ -18,6 +20,7 @@ from edge_agent.clock import BOOT_ID_FILE, NOT_BEFORE_UNIX_S, DeviceClock
 from edge_agent.outbox import disk
 from edge_agent.outbox.accounts import read_dead_letters, read_ledger
 from edge_agent.outbox.disk import DiskOutbox, Limits
+from edge_agent.outbox.store import Batch, Store
 from tests.broker import wait_until
 from tests.outbox.made_messages import payloads, reading, state
 
@@ -506,6 +509,47 @@ def test_file_that_another_program_locks_is_used_again_when_it_is_free(
     assert rows(device.path) == [0, 1]
 
 
+@pytest.mark.parametrize("flush_s", [0.0, 0.005])
+def test_disk_that_does_not_answer_holds_nothing_up_for_long(
+    device: Device, monkeypatch: pytest.MonkeyPatch, flush_s: float
+) -> None:
+    monkeypatch.setattr(disk, "HANG_S", 0.1)
+    answer, write = threading.Event(), Store.write
+
+    def hang(store: Store, batch: Batch) -> None:
+        assert answer.wait(20)
+        write(store, batch)
+
+    outbox = device.start(flush_s=flush_s)
+    outbox.put(reading(0))
+    wait_until(lambda: outbox.stats().unwritten == 0, "the first on disk")
+    monkeypatch.setattr(Store, "write", hang)
+    numbers = itertools.count(1)
+
+    def told() -> bool:
+        outbox.put(reading(next(numbers)))
+        return device.kinds() == ["outbox_in_memory"]
+
+    wait_until(told, "the event")
+    assert "has not answered" in str(outbox.fault)
+    last = next(numbers)
+    assert payloads(outbox.claim(100_000)) == list(range(last))
+    answer.set()
+    wait_until(lambda: device.kinds() == ["outbox_in_memory", "outbox_on_disk"], "recovery")
+    wait_until(lambda: rows(device.path) == list(range(last)), "all of it on disk")
+
+
+def test_more_readings_than_the_flush_window_was_meant_for_are_written_sooner(device: Device) -> None:
+    outbox = device.start(flush_s=60, max_memory_bytes=400_000)
+    outbox.put(reading(0))
+    wait_until(lambda: outbox.stats().unwritten == 0, "the first on disk")
+    for n in range(1, 100):
+        outbox.put(reading(n, size=4000))
+        wait_until(lambda: outbox.stats().unwritten < 30, "some on disk")
+    assert outbox.stats().dropped == {}
+    assert outbox.stats().depth == 100
+
+
 def test_file_that_is_removed_while_in_use_is_made_again_with_all_that_is_in_memory(device: Device) -> None:
     outbox = device.start()
     for n in range(3):
@@ -580,6 +624,23 @@ def test_closing_with_a_disk_that_fails_says_what_is_lost(device: Device, caplog
     outbox.close()
     outbox.close()
     assert [text for text in caplog.messages if "1 readings were not delivered and are lost" in text]
+
+
+@pytest.mark.parametrize(("flush_s", "count"), [(0.2, 10_000), (0.0, 200)])
+def test_little_is_written_for_a_reading_and_file_and_log_are_capped(
+    device: Device, flush_s: float, count: int
+) -> None:
+    def written_bytes() -> int:
+        return int(re.findall(r"^write_bytes: (\d+)", Path("/proc/self/io").read_text(), re.MULTILINE)[0])
+
+    outbox = device.start(flush_s=flush_s, max_bytes=8_000_000)
+    before = written_bytes()
+    for n in range(count):
+        outbox.put(reading(n, size=1500))
+    wait_until(lambda: outbox.stats().unwritten == 0 and outbox.stats().disk_bytes <= 8_000_000, "all on disk")
+    assert written_bytes() - before < 40_000 * count
+    assert device.path.stat().st_size < 40_000_000
+    assert Path(f"{device.path}-wal").stat().st_size < 40_000_000
 
 
 def test_file_is_for_its_owner_alone(device: Device) -> None:
