@@ -40,6 +40,10 @@ def ids(sent: list[Message]) -> list[int]:
     return [json.loads(message.payload)["id"] for message in sent]
 
 
+def heard_id(payload: bytes) -> int:
+    return int(json.loads(payload)["id"])
+
+
 def in_flight(transport: FakeTransport, count: int) -> bool:
     return len(transport.in_flight) == count
 
@@ -467,6 +471,36 @@ def test_payload_over_the_brokers_unspoken_limit_does_not_block_the_rest(
     assert "given up (poison" in caplog.text
     assert "bytes were being sent; does the broker limit the size of a message?" in caplog.text
     assert "id_conflict" not in caplog.text
+
+
+def test_large_backlog_and_a_broker_that_never_confirms_take_no_memory_and_lose_nothing(
+    make_broker: Callable[..., Broker], tmp_path: Path, run: Run
+) -> None:
+    broker = make_broker("allow_anonymous true\nmax_queued_messages 0").start()  # else it loses what we do not
+    limits = Limits(flush_s=0.02, max_memory_bytes=1_000_000, live_for_s=0.1)
+    outbox = DiskOutbox(tmp_path / "outbox.db", DeviceClock(), lambda kind, text: None, limits)
+    for n in range(6000):
+        outbox.put(result(n, size=300))
+        if n % 500 == 0:
+            wait_until(lambda: outbox.stats().unwritten == 0, "on disk")
+    wait_until(lambda: outbox.stats().unwritten == 0, "all on disk")
+    assert outbox.stats().bytes <= 1_000_000 < 6000 * 300
+    with Proxy(broker.port) as proxy, Observer(broker.port, RESULTS) as observer:
+        publisher = run(outbox, MqttTransport(MqttConfig(port=proxy.port), "dev-1", WILL, lambda: [BIRTH]))
+        wait_until(lambda: len(observer.heard) > 200, "the first")
+        proxy.swallow_answers = True
+        wait_until(lambda: publisher.stats().in_flight == MqttConfig().max_inflight, "a full window")
+        for n in range(6000, 6010):
+            outbox.put(result(n))
+        assert outbox.stats().bytes <= 1_000_000
+        proxy.cut()
+        proxy.swallow_answers = False
+        wait_until(lambda: outbox.stats().depth == 0, "an empty outbox", 60)
+        wait_until(lambda: {heard_id(h.payload) for h in observer.heard} == set(range(6010)), "every reading")
+    ledger = outbox.ledger().totals()["cam"]
+    assert (ledger["produced"], ledger["delivered"], ledger["queued"]) == (6010, 6010, 0)
+    publisher.stop(None, 0.2)
+    outbox.close()
 
 
 def test_stop_delivers_the_rest_and_says_stopped(broker: Broker, outbox: Outbox) -> None:
