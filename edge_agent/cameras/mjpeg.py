@@ -10,6 +10,8 @@ import http.client
 import urllib.error
 import urllib.request
 from collections import deque
+from http.client import HTTPMessage
+from typing import IO
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from edge_agent.cameras.base import Clock, Image
@@ -20,6 +22,7 @@ from edge_agent.config import CameraConfig
 from edge_agent.errors import CameraError, ConfigError, FrameError
 from edge_agent.secrets import Secrets, masked, url_password, url_secrets, url_user, with_password
 
+USUAL_PORTS = {"http": 80, "https": 443}
 MAX_LINE_BYTES = 8192
 MAX_HEADER_LINES = 64
 PIECE_BYTES = 65_536
@@ -27,6 +30,26 @@ URL_SIGNS = "%/:?#[]@!$&'()*+,;=-._~"  # RFC 3986: what stands for itself; % bec
 BYTES_PER_PIXEL = 3  # a JPEG has fewer
 SMALLEST_LIMIT_BYTES = 1_048_576
 HABIT_FRAMES, HABIT_WINDOW = 5, 20  # so many of the latest frames make a habit
+
+
+class RedirectsWithinHost(urllib.request.HTTPRedirectHandler):
+    """Follows a camera to another of its own pages, and nowhere else: it might point at this device or its neighbours,
+    and would be shown the password."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> urllib.request.Request | None:
+        """The request for `newurl`; HTTPError for another host or port, or https given up for http."""
+        downgrade = req.full_url.startswith("https:") and not newurl.startswith("https:")
+        if _door(req.full_url) != _door(newurl) or downgrade:
+            raise urllib.error.HTTPError(req.full_url, code, "and leads to another host", headers, fp)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _door(url: str) -> tuple[str | None, int | None]:
+    """Host and port; None for the scheme's usual port."""
+    parts = urlsplit(url)
+    return parts.hostname, None if parts.port == USUAL_PORTS.get(parts.scheme) else parts.port
 
 
 class MjpegCamera:
@@ -133,7 +156,7 @@ class MjpegCamera:
             urllib.request.HTTPHandler(),
             urllib.request.HTTPSHandler(),
             urllib.request.HTTPDefaultErrorHandler(),
-            urllib.request.HTTPRedirectHandler(),
+            RedirectsWithinHost(),
             urllib.request.HTTPErrorProcessor(),
             urllib.request.HTTPBasicAuthHandler(logins),
             urllib.request.HTTPDigestAuthHandler(logins),

@@ -52,6 +52,8 @@ def serve() -> Iterator[Serve]:
         repeat: bool = False,
         asked: list[str] | None = None,
         echo: bool = False,
+        *,
+        location: str | None = None,
     ) -> str:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
@@ -64,8 +66,11 @@ def serve() -> Iterator[Serve]:
                     self.send_header("Content-Length", "0")
                     self.end_headers()
                     return
-                self.send_response(status, f"no such path {self.path}" if echo else None)
+                moved = location is not None and self.path != "/video.mjpg"
+                self.send_response(200 if moved else status, f"no such path {self.path}" if echo else None)
                 self.send_header("Content-Type", kind)
+                if location is not None and self.path == "/video.mjpg":
+                    self.send_header("Location", location)
                 self.end_headers()
                 with contextlib.suppress(OSError):
                     while True:
@@ -271,3 +276,24 @@ def test_camera_that_hangs_up_is_opened_again(serve: Serve) -> None:
         eventually(lambda: len(frames) >= 5, "frames of three connections")
         assert capture.status().reconnects >= 2
     assert [frame.seq for frame in frames] == list(range(len(frames)))
+
+
+@pytest.mark.parametrize("elsewhere", ["http://localhost:{port}/other", "http://127.0.0.1:{other}/video.mjpg"])
+def test_camera_that_points_to_another_host_or_port_is_not_followed(serve: Serve, elsewhere: str) -> None:
+    asked: list[str] = []
+    other = serve([part(jpeg(1))], asked=asked).rpartition(":")[2].partition("/")[0]
+    address = serve([], status=302, location=elsewhere.format(port=other, other=other))
+    made = camera(address.replace("//", "//user:S3cret@"))
+    with pytest.raises(CameraError, match="leads to another host") as caught:
+        made.open()
+    assert asked == []
+    assert "S3cret" not in str(caught.value)
+
+
+def test_camera_that_points_to_another_of_its_pages_is_followed(serve: Serve) -> None:
+    made = camera(serve([part(jpeg(3))], status=302, location="/live/video.mjpg"))
+    made.open()
+    picture = made.read()
+    assert picture is not None
+    assert number_of(picture) == 3
+    made.close()
