@@ -95,6 +95,10 @@ class Outbox(Protocol):
         """Gives claimed messages up, counted under `reason`; `detail` is for people."""
         ...
 
+    def revive(self) -> int:
+        """Puts messages that were given up, and are kept whole, behind what waits; how many. They come as new."""
+        ...
+
     def watch(self, on_put: Callable[[], None]) -> None:
         """Has `on_put` called whenever there is something new to claim; it may only wake someone."""
         ...

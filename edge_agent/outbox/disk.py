@@ -475,6 +475,9 @@ class DiskOutbox:
             self._begin_anew(store, f"cannot be used any more ({exc})")
         else:
             self._settle(last_id, used_bytes)
+            with self._lock:
+                if batch.revived == self._revived_row:
+                    self._revived_row = 0  # they are gone, and their numbers may be given anew
             self._keep_to_size(used_bytes)
 
     def _batch(self) -> Batch:
