@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -24,14 +26,15 @@ class Notifier:
 
     def __init__(self, environ: Mapping[str, str], monotonic: Callable[[], float]) -> None:
         self._address = environ.get("NOTIFY_SOCKET", "")
-        watchdog_us = int(environ.get("WATCHDOG_USEC") or 0)
-        self._heartbeat_every_s = watchdog_us / 1e6 / 4
+        self._watchdog_us = int(environ.get("WATCHDOG_USEC") or 0)
+        self._heartbeat_every_s = self._watchdog_us / 1e6 / 4
         self._monotonic = monotonic
         self._last_heartbeat = float("-inf")
 
     def ready(self, status: str) -> None:
-        """Start-up is over: engines loaded and one inference passed."""
-        self._send(f"READY=1\nSTATUS={status}")
+        """Start-up is over: engines loaded and one inference passed. The watchdog watches as it was set up to."""
+        watchdog = f"\nWATCHDOG_USEC={self._watchdog_us}" if self._watchdog_us else ""
+        self._send(f"READY=1\nSTATUS={status}{watchdog}")
 
     def status(self, status: str) -> None:
         """One line for `systemctl status`."""
@@ -47,6 +50,11 @@ class Notifier:
         if now - self._last_heartbeat >= self._heartbeat_every_s:
             self._last_heartbeat = now
             self._send("WATCHDOG=1")
+
+    def restarting(self, may_take_s: float) -> None:
+        """This process will be another program in a moment, which may say nothing for so long before it is `ready`."""
+        longer = f"\nWATCHDOG_USEC={int(may_take_s * 1e6)}\nWATCHDOG=1" if self._watchdog_us else ""
+        self._send(f"STATUS=restarting{longer}")
 
     def stopping(self) -> None:
         """Shutdown has begun."""
@@ -77,8 +85,28 @@ def stop_on_signals(stop: threading.Event) -> Iterator[None]:
 
     for number in STOP_SIGNALS:
         signal.signal(number, wish)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)  # `start_afresh` hands them down blocked
     try:
         yield
     finally:
         for number, previous in before.items():
             signal.signal(number, previous)
+
+
+def start_afresh(stop: threading.Event) -> None:
+    """Becomes the same program anew, by the same command line and under the same process id; returns only where a
+    signal has said `stop`.
+
+    Signals are held back meanwhile, so that one which comes in between reaches the new program. Main thread only.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    if stop.is_set() or signal.sigpending() & set(STOP_SIGNALS):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        return
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # what native libraries opened without O_CLOEXEC, a camera most of all, would stay open for ever
+    for descriptor in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
+        with suppress(OSError):  # that of the listing itself is closed again
+            os.set_inheritable(descriptor, descriptor < 3)
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

@@ -35,12 +35,24 @@ def test_manager_hears_readiness_heartbeat_and_farewell(tmp_path: Path) -> None:
         notifier.extend(30)
         notifier.stopping()
         assert received(channel) == [
-            "READY=1\nSTATUS=reading",
+            "READY=1\nSTATUS=reading\nWATCHDOG_USEC=8000000",
             "WATCHDOG=1",
             "WATCHDOG=1",
             "WATCHDOG=1",
             "EXTEND_TIMEOUT_USEC=30000000",
             "STOPPING=1",
+        ]
+
+
+def test_manager_waits_longer_for_a_process_that_starts_afresh(tmp_path: Path) -> None:
+    path = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        channel.bind(str(path))
+        Notifier({"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "8000000"}, lambda: 0.0).restarting(300)
+        Notifier({"NOTIFY_SOCKET": str(path)}, lambda: 0.0).restarting(300)
+        assert received(channel) == [
+            "STATUS=restarting\nWATCHDOG_USEC=300000000\nWATCHDOG=1",
+            "STATUS=restarting",
         ]
 
 
@@ -105,3 +117,63 @@ def test_second_terminate_changes_nothing() -> None:
         process.send_signal(signal.SIGTERM)
         assert process.stdout.readline() == "down\n"
         assert process.wait(5) == 0
+
+
+# starts afresh at SIGHUP, until a stop is wished for; a descriptor without O_CLOEXEC is open meanwhile
+AFRESH = """
+import os, signal, sys, threading
+from pathlib import Path
+from edge_agent.service import start_afresh, stop_on_signals
+stop, again = threading.Event(), threading.Event()
+signal.signal(signal.SIGHUP, lambda *_: again.set())
+os.set_inheritable(os.open('/dev/null', os.O_RDONLY), True)
+with stop_on_signals(stop):
+    held = [fd for fd in os.listdir('/proc/self/fd')]
+    print('up', os.getpid(), sys.argv[1:], len(held), flush=True)
+    while not stop.wait(0.01):
+        if again.is_set():
+            BEFORE
+            start_afresh(stop)
+            print('not afresh', flush=True)
+            again.clear()
+print('down', flush=True)
+"""
+
+
+def starting_afresh(before: str = "") -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", AFRESH.replace("BEFORE", before or "pass"), "--option", "a b"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_program_starts_afresh_by_the_same_command_line_and_process_id() -> None:
+    with starting_afresh() as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        assert first.startswith(f"up {process.pid} ['--option', 'a b']")
+        for _ in range(3):
+            process.send_signal(signal.SIGHUP)
+            assert process.stdout.readline() == first, "nothing stays open, the signals are as they were"
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.readline() == "down\n"
+        assert process.wait(10) == 0
+
+
+def test_signal_that_comes_just_before_the_start_afresh_ends_the_program() -> None:
+    with starting_afresh("os.kill(os.getpid(), signal.SIGTERM)") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("up")
+        process.send_signal(signal.SIGHUP)
+        assert process.stdout.readline() == "not afresh\n"
+        assert process.stdout.readline() == "down\n"
+
+
+def test_signal_that_comes_in_between_reaches_the_new_program() -> None:
+    """After the last look for signals: os.execv itself sends it here."""
+    before = "execv = os.execv; os.execv = lambda *a: (os.kill(os.getpid(), signal.SIGTERM), execv(*a))"
+    with starting_afresh(before) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("up")
+        process.send_signal(signal.SIGHUP)
+        assert process.stdout.readline().startswith("up")
+        assert process.stdout.readline() == "down\n"
+        assert process.wait(10) == 0
