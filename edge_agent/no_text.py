@@ -9,10 +9,12 @@ from edge_agent.records import Reading
 
 class NoTextLimit:
     """Says which readings are worth publishing: every one with text, and of those without, the first and then one per
-    camera every `interval_s`, by the readings' own capture times. `withheld` counts the others, by camera."""
+    camera every `interval_s`, by the readings' own capture times. `withheld` counts the others, by camera.
+
+    `interval_s` may be set anew at any time."""
 
     def __init__(self, interval_s: float) -> None:
-        self._interval_s = interval_s
+        self.interval_s = interval_s
         self._said_at: dict[str, float] = {}
         self.withheld: Counter[str] = Counter()
 
@@ -22,7 +24,7 @@ class NoTextLimit:
             self._said_at.pop(reading.camera, None)
             return True
         said_at = self._said_at.get(reading.camera)
-        if said_at is not None and 0 <= reading.captured_at - said_at < self._interval_s:
+        if said_at is not None and 0 <= reading.captured_at - said_at < self.interval_s:
             self.withheld[reading.camera] += 1
             return False
         self._said_at[reading.camera] = reading.captured_at

@@ -17,13 +17,13 @@ from typing import Any
 import cv2
 
 from edge_agent.artefacts import Artefacts, Binding, find_calibration_dir
-from edge_agent.backends.base import Backend, Condition, Engine, Profile
+from edge_agent.backends.base import Backend, Condition, Engine, Planned, Profile
 from edge_agent.backends.build_job import Report
 from edge_agent.backends.choose import choose_backend, look, open_backend
 from edge_agent.backends.plan import BuildOptions, find_plans_dir
 from edge_agent.backends.trt_settings import TrtSettings
-from edge_agent.config import BackendConfig, Config, PipelineConfig, TensorRtConfig
-from edge_agent.errors import FrameError, ModelError
+from edge_agent.config import BackendConfig, Config, FieldsConfig, PipelineConfig, TensorRtConfig
+from edge_agent.errors import ConfigError, FrameError, ModelError
 from edge_agent.models import charset as charsets
 from edge_agent.models.spec import ModelSpec, Task, Variant, expected_files, require_files
 from edge_agent.records import Frame, Reading, TextLine
@@ -118,6 +118,18 @@ class Pipeline:
         with suppress(FrameError), opencv_errors_of(following):  # raised again when that frame itself is read
             self.detector.begin(following.image)
 
+    def tune(self, settings: PipelineConfig, fields: FieldsConfig) -> None:
+        """From the next frame on, as the LIVE keys among these say; the others need a new pipeline."""
+        self.detector.settings = replace(
+            self.detector.settings,
+            pixel_threshold=settings.pixel_threshold,
+            box_threshold=settings.box_threshold,
+            unclip_ratio=settings.unclip_ratio,
+            max_boxes=settings.max_boxes,
+        )
+        self.recogniser.settings = replace(self.recogniser.settings, min_confidence=settings.min_confidence)
+        self.extractor.tune(fields)
+
     def attend(self) -> Condition:
         """Puts engines to use that were built or promoted meanwhile, and says how the pipeline serves; for between two
         frames.
@@ -132,6 +144,17 @@ class Pipeline:
                 model.attend()
         self.fingerprints = self._fingerprints()
         return with_models(condition, self.models.values())
+
+    def discard_plans(self) -> list[str]:
+        """Puts the plans of the models in use aside, so that the next start builds them; the models' names.
+
+        ConfigError where the backend runs the model files as they are.
+        """
+        if not isinstance(self.backend, Planned):
+            raise ConfigError(f"{self.backend.name} runs model files as they are: there is no plan to build anew")
+        for model in self.models.values():
+            self.backend.discard(model.file, model.profiles)
+        return [model.binding.model for model in self.models.values()]
 
     @property
     def artefacts(self) -> dict[str, str | None]:

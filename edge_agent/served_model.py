@@ -48,6 +48,12 @@ class ServedModel:
         serving = self._serving
         return None if serving is None else serving.id
 
+    @property
+    def file(self) -> Path:
+        """The model file in use: the artefact's, else the float one."""
+        serving = self._serving
+        return self.onnx_path if serving is None else serving.onnx
+
     def attend(self) -> None:
         """Puts to use what was promoted or rolled back meanwhile; for between two frames.
 

@@ -186,6 +186,15 @@ class Profiled(Protocol):
 
 
 @runtime_checkable
+class Planned(Protocol):
+    """A backend that runs plans made from the model files on this machine."""
+
+    def discard(self, onnx_path: Path, profiles: tuple[Profile, ...]) -> None:
+        """Puts the plan of a model aside, so that the next start builds it anew; what runs goes on."""
+        ...
+
+
+@runtime_checkable
 class TimedOnGpu(Protocol):
     """An engine that can tell what a run takes on the GPU."""
 

@@ -131,6 +131,12 @@ class TrtBackend:
         self.store.forget_tries(key)
         return self._build(key, onnx_path)
 
+    def discard(self, onnx_path: Path, profiles: tuple[Profile, ...]) -> None:
+        """As in Planned."""
+        key = self.key(onnx_path, profiles)
+        self.store.forget_tries(key)
+        self._note(self.store.set_aside(self.store.plan_path(key), "was to be built anew"))
+
     def counters(self) -> dict[str, Any]:
         """`pool`, `engines` (by model: contexts, graphs, launches), `scratch_bytes`, `gpu_free_bytes`: plain numbers.
 

@@ -67,6 +67,15 @@ class CaptureThread:
         """The first frame gets this number; before `start`."""
         self._vitals.number_from(seq)
 
+    def limit(self, max_fps: float | None) -> None:
+        """From now on at most so many frames a second, of the reader at work and those after it; any thread."""
+        if max_fps == self.config.max_fps:
+            return
+        self.config = self.config.model_copy(update={"max_fps": max_fps})
+        reader = self._reader
+        if reader is not None:
+            reader.limit(max_fps)
+
     def ask_to_stop(self) -> None:
         """Says that capturing is to end, and waits for nothing; `stop` waits."""
         self._stop.set()

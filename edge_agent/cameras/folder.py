@@ -9,7 +9,7 @@ from pathlib import Path
 
 from edge_agent.cameras.base import Clock, Image, NoFrameYet
 from edge_agent.cameras.image_file import SUFFIXES, read_image_file
-from edge_agent.cameras.pace import Pace
+from edge_agent.cameras.pace import Pace, Paced
 from edge_agent.config import CameraConfig
 from edge_agent.errors import CameraError, FrameError
 
@@ -20,7 +20,7 @@ SETTLE_S = 2.0  # a damaged file younger than this may still be being written: t
 Stamp = tuple[int, int]  # mtime in ns and size: a file written again is a new picture
 
 
-class FolderCamera:
+class FolderCamera(Paced):
     """The image files directly in a folder (or one image file): img2 before img10, hidden ones left out.
 
     pace every_frame: those there at `open`, once (`loop`: again and again), as fast as `read` is called. pace
@@ -33,11 +33,16 @@ class FolderCamera:
         self._folder = Path(config.source)
         self._live = config.pace == "live"
         self._clock = clock or Clock()
-        self._pace = Pace(1.0 / (config.max_fps or DEFAULT_FPS) if self._live else 0.0, self._clock)
+        self._pace = Pace(0.0, self._clock)
+        self.limit(config.max_fps)
         self._queue: deque[Path] = deque()
         self._seen: dict[Path, Stamp] = {}
         self._good = 0  # pictures since the last time round
         self._lost = False  # the folder vanished: its return goes on where it broke off
+
+    def limit(self, max_fps: float | None) -> None:
+        """As Paced has it: without a limit, at DEFAULT_FPS. With pace every_frame the reader's asking is the pace."""
+        self._pace.interval_s = 1.0 / (max_fps or DEFAULT_FPS) if self._live else 0.0
 
     def open(self) -> None:
         """Lists the folder; CameraError when it cannot be listed."""

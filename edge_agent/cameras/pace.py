@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from edge_agent.cameras.base import Clock, NoFrameYet
 
 LONGEST_SLEEP_S = 0.5  # then NoFrameYet, so that whoever reads can stop in between
+
+
+class Paced(ABC):
+    """A camera that keeps to max_fps itself."""
+
+    @abstractmethod
+    def limit(self, max_fps: float | None) -> None:
+        """From now on at most so many pictures a second; None: no limit of the settings. Any thread."""
 
 
 class Pace:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 
 from edge_agent.cameras.base import Camera, Clock, Image, NoFrameYet
+from edge_agent.cameras.pace import Paced
 from edge_agent.cameras.repeat_log import RepeatLog
 from edge_agent.cameras.status import CameraVitals
 from edge_agent.config import CameraConfig
@@ -95,9 +96,16 @@ class Reader(threading.Thread):
         self._limit_s = 0.0
         self._backoff = Backoff(config)
         # a folder keeps to max_fps itself: what was skipped here would be a file that nobody reads
-        self._rate = Rate(None if config.kind == "folder" else config.max_fps)
+        self._rate = Rate(None if isinstance(camera, Paced) else config.max_fps)
         self._size: tuple[int, int] | None = None  # of the frames since the last open
         self._bad_in_a_row = 0
+
+    def limit(self, max_fps: float | None) -> None:
+        """From now on at most so many frames a second; any thread."""
+        if isinstance(self._camera, Paced):
+            self._camera.limit(max_fps)
+        else:
+            self._rate = Rate(max_fps)
 
     def hangs(self) -> bool:
         """Whether the camera has not returned for its time-out plus stalled_after_s; called by the watch."""

@@ -105,6 +105,15 @@ class FieldExtractor:
         self._nearest = NearestPrototypes(encoder, PROTOTYPES) if encoder is not None else None
         self.dropped = 0  # fields beyond max_fields, since the start
 
+    @property
+    def min_similarity(self) -> float:
+        """Below this likeness the encoder's name for a line is not believed."""
+        return self._config.min_similarity
+
+    def tune(self, config: FieldsConfig) -> None:
+        """From the next frame on, as `config` says."""
+        self._config = config
+
     def extract(self, lines: Sequence[TextLine]) -> tuple[Field, ...]:
         """The fields of one frame's lines, in the lines' order. Any text is taken; EngineError passes through."""
         rules = DateRules(self._config.date_order, self._today(), self._config.date_window_years)

@@ -39,6 +39,7 @@ class Sampler:
         self._wall_clock = wall_clock
         self._warned: set[str] = set()
         self._ended = threading.Event()
+        self._changed = threading.Event()  # the interval, or the wish to end: whoever waits looks up
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
 
     def __enter__(self) -> Sampler:
@@ -48,7 +49,19 @@ class Sampler:
     def __exit__(self, *_: object) -> None:
         """Ends the thread; waits at most a second for a sensor that hangs."""
         self._ended.set()
+        self._changed.set()
         self._thread.join(1.0)
+
+    @property
+    def interval_s(self) -> float:
+        """Seconds between two messages."""
+        return self._interval_s
+
+    def every(self, interval_s: float) -> None:
+        """From now on a message every `interval_s`; any thread."""
+        if interval_s != self._interval_s:
+            self._interval_s = interval_s
+            self._changed.set()
 
     def sample(self) -> Message:
         """One telemetry message, now. A sensor that fails is null with a reason, and warned of once until it works."""
@@ -70,7 +83,11 @@ class Sampler:
 
     def _run(self) -> None:
         due_mono = time.monotonic() + self._interval_s
-        while not self._ended.wait(max(0.0, due_mono - time.monotonic())):
+        while not self._ended.is_set():
+            if self._changed.wait(max(0.0, due_mono - time.monotonic())):
+                self._changed.clear()
+                due_mono = time.monotonic() + self._interval_s
+                continue
             self._emit(self.sample())
             due_mono += self._interval_s
             if due_mono < time.monotonic():  # a slow sensor cost a beat: it is not made up for

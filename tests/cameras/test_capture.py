@@ -507,3 +507,18 @@ def test_frame_processed_by_a_slow_reader_is_a_fresh_one() -> None:
     assert max(ages) < 1.0
     assert mailbox.drops["a"] > 50
     assert seqs[-1] - seqs[0] > 50, "old frames were read one after the other"
+
+
+def test_limit_is_changed_while_frames_flow() -> None:
+    sink = Sink()
+    cameras = making(FakeCamera(script(every_s=0.002)))
+    with CaptureThread("a", config(max_fps=1000.0), sink.put, make=cameras) as capture:
+        eventually(lambda: len(sink.frames) > 20, "frames")
+        capture.limit(0.001)
+        seen = len(sink.frames)
+        eventually(lambda: capture.status().skipped > 20, "frames that are kept back")
+        assert len(sink.frames) <= seen + 2
+        assert capture.config.max_fps == 0.001
+        capture.limit(None)
+        seen = len(sink.frames)
+        eventually(lambda: len(sink.frames) > seen + 20, "frames again")

@@ -299,3 +299,22 @@ def test_frames_belong_to_the_caller(tmp_path: Path) -> None:
     second = camera.read()
     assert second is not None
     assert np.array_equal(second, numbered(1))
+
+
+def test_pace_of_a_live_folder_is_changed_while_it_is_read(tmp_path: Path) -> None:
+    for n in range(6):
+        write(tmp_path / f"{n}.png", n)
+    simulated = Simulated()
+    folder = live(tmp_path, simulated.clock, max_fps=10.0)
+    folder.open()
+
+    def seconds_for(count: int) -> float:
+        began = simulated.now
+        assert len(numbers(folder, count)) == count
+        return simulated.now - began
+
+    seconds_for(1)
+    assert seconds_for(2) == pytest.approx(0.2)
+    folder.limit(2.0)
+    seconds_for(1)  # was due already
+    assert seconds_for(2) == pytest.approx(1.0, abs=0.1)

@@ -118,3 +118,17 @@ def test_hanging_sensor_does_not_hold_up_the_end() -> None:
         started.get(timeout=10)
         began = time.monotonic()
     assert time.monotonic() - began < 2.5
+
+
+def test_shorter_interval_is_taken_up_at_once_and_not_after_the_long_one() -> None:
+    heard: Queue[Message] = Queue()
+    with Sampler([], {}, 3600.0, heard.put) as sampler:
+        sampler.every(0.02)
+        for _ in range(3):
+            heard.get(timeout=10)
+        sampler.every(3600.0)
+        time.sleep(0.05)
+        while not heard.empty():
+            heard.get()
+        time.sleep(0.1)
+        assert heard.empty()
