@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -32,6 +33,7 @@ from edge_agent.config import CalibrationConfig, CameraConfig, Config
 from edge_agent.errors import ConfigError, EdgeAgentError, EngineError, FrameError, in_one_line
 from edge_agent.events import Events
 from edge_agent.frame_recorder import RECORDED_DIRECTORY, FrameRecorder
+from edge_agent.live import take_up
 from edge_agent.mailbox import Mailbox
 from edge_agent.messages import CameraState, PipelineState
 from edge_agent.no_text import NoTextLimit
@@ -40,6 +42,8 @@ from edge_agent.outbox.opening import open_outbox
 from edge_agent.pipeline import Pipeline, load_pipeline
 from edge_agent.publisher import Publisher
 from edge_agent.records import Frame, rfc3339
+from edge_agent.remote.control import RemoteAccess, RemoteControl
+from edge_agent.remote.trial import Look
 from edge_agent.service import Notifier
 from edge_agent.telemetry import SENSORS
 from edge_agent.telemetry.sampler import Sampler
@@ -53,13 +57,23 @@ TURN_S = 0.2  # the main loop comes round at least so often
 BUILD_REPORT_S = 5.0
 ADVANCING = ("building", "calibrating")  # states whose reason changes all the time
 OFFER_S = 0.5  # how long a source of which every frame counts waits for room before it looks up
+RESTART_S = 300.0  # the service manager waits so long for a process that starts afresh
 STOP_CAMERA_S = 2.0
 STOP_PUBLISHER_S = 5.0
 
 
-def run_agent(config: Config, models_dir: Path, stop: threading.Event, *, until_end: bool = False) -> None:
+def run_agent(
+    config: Config,
+    models_dir: Path,
+    stop: threading.Event,
+    *,
+    until_end: bool = False,
+    access: RemoteAccess | None = None,
+) -> str | None:
     """Reads and publishes until `stop` is set, or with `until_end` until every camera has come to its end.
 
+    `access` is for changes and commands from afar; without it they are not heard. Returns why the process is to start
+    afresh, None where it is to end.
     Raises ConfigError where a setting or model is wrong, EngineError when inference failed, EdgeAgentError when nothing
     could be published any more, BrokenPipeError when the reader of stdout has gone; what was read before is offered to
     the broker first.
@@ -89,11 +103,14 @@ def run_agent(config: Config, models_dir: Path, stop: threading.Event, *, until_
         agent = Agent(
             pipeline, mailbox, cameras, outbox, board, vitals, no_text, publisher, calibrating, recorder, clock
         )
-        opened.enter_context(sampler(config, agent, publisher))
+        if access is not None:
+            agent.remote = opened.enter_context(remote_control(access, agent))
+        agent.sampler = opened.enter_context(sampler(config, agent, publisher))
         opened.enter_context(running(cameras))
         notifier.ready(f"reading {len(cameras)} cameras")
         agent.main_loop(stop, notifier, until_end=until_end)
-        notifier.stopping()
+        return agent.leave(stop, notifier)
+    return None
 
 
 @dataclass
@@ -111,13 +128,18 @@ class Agent:
     calibrating: ProgressWatch | None = None
     recorder: FrameRecorder | None = None
     clock: DeviceClock = field(default_factory=DeviceClock)
+    remote: RemoteControl | None = None
+    sampler: Sampler | None = None
     journal: RepeatLog = field(default_factory=lambda: RepeatLog(log, Clock()))
     upcoming: Frame | None = None  # taken early, so that its text is being looked for already
+    newest_frames: dict[str, Frame] = field(default_factory=dict)  # by camera
+    frames_read: Counter[str] = field(default_factory=Counter)
+    frames_with_text: Counter[str] = field(default_factory=Counter)
     told: tuple[PipelineState, float] = ("starting", float("-inf"))  # the state said last, and when, monotonic s
 
     def main_loop(self, stop: threading.Event, notifier: Notifier, *, until_end: bool = False) -> None:
         """Takes the next frame, reads it, puts the reading out; looks after the states in between."""
-        while not stop.is_set():
+        while not stop.is_set() and self.hear_remote() is None:
             self.attend(notifier)
             frame = self.upcoming or self.mailbox.take(TURN_S)
             self.upcoming = None
@@ -133,6 +155,25 @@ class Agent:
             if until_end and frame is None and all(status.state in ("ended", "disabled") for status in statuses):
                 return
 
+    def hear_remote(self) -> str | None:
+        """Does what came from afar; why the process is to start afresh, None while it is not."""
+        if self.remote is None:
+            return None
+        self.remote.attend()
+        return self.remote.restart
+
+    def leave(self, stop: threading.Event, notifier: Notifier) -> str | None:
+        """Says that the process ends, or starts afresh; why that, None where it ends."""
+        why = None if self.remote is None or stop.is_set() else self.remote.restart
+        if why is None:
+            notifier.stopping()
+        else:
+            log.warning("starting afresh: %s", why)
+            notifier.restarting(RESTART_S)
+            self.board.leaving = "restarting"
+            self.board.say_health("starting", reason=f"restarting: {why}")
+        return why
+
     def read(self, frame: Frame) -> None:
         """Publishes what one frame says; a frame that cannot be read is counted and dropped."""
         try:
@@ -147,9 +188,15 @@ class Agent:
             raise
         self.vitals.count(frame.camera, "processed")
         self.vitals.timed(reading.timings_ms)
+        self.newest_frames[frame.camera] = frame
+        self.frames_read[frame.camera] += 1
+        self.frames_with_text[frame.camera] += bool(reading.lines)
         if self.no_text.admits(reading):
             trusted = self.clock.trusted()
-            self.outbox.put(messages.result(reading, boot_id=self.clock.boot_id, clock_trusted=trusted))
+            version = None if self.remote is None else self.remote.config_version
+            self.outbox.put(
+                messages.result(reading, config_version=version, boot_id=self.clock.boot_id, clock_trusted=trusted)
+            )
         if self.recorder is not None and reading.lines:
             self.recorder.offer(frame)
 
@@ -188,6 +235,33 @@ class Agent:
         self.upcoming = self.mailbox.take(0)
         return self.upcoming
 
+    # What the remote room sees and does (remote.site)
+
+    def look(self) -> Look:
+        """What was read so far, and how cameras and pipeline are."""
+        cameras = {camera.name: camera.status().state for camera in self.cameras}
+        return Look(time.monotonic(), dict(self.frames_read), dict(self.frames_with_text), cameras, self.told[0])
+
+    def apply(self, config: Config) -> None:
+        """Puts the LIVE keys of `config` to use, from the next frame on."""
+        take_up(config, self.pipeline, self.no_text, self.cameras, self.sampler)
+
+    def newest(self, camera: str) -> Frame | None:
+        """The frame of a camera that was read last."""
+        return self.newest_frames.get(camera)
+
+    def ledger(self) -> dict[str, Any]:
+        """What became of the readings."""
+        return self.accounts()
+
+    def discard_plans(self) -> list[str]:
+        """Puts the plans in use aside; the models' names."""
+        return self.pipeline.discard_plans()
+
+    def replay(self) -> int:
+        """Queues again what was given up; how many messages."""
+        return self.outbox.revive()
+
     def sections(self) -> dict[str, Callable[[], Any]]:
         """The members of a telemetry message that come from here; called from the telemetry thread."""
         return {
@@ -208,7 +282,13 @@ class Agent:
             "clock": lambda: {"boot_id": self.clock.boot_id, "trusted": self.clock.trusted()},
             "outbox": lambda: asdict(self.outbox.stats()),
             "ledger": self.accounts,
+            "remote": self.heard,
         }
+
+    def heard(self) -> dict[str, Any]:
+        """What came from afar; messages dropped because too many came at once, or too large ones, are counted too."""
+        section = {} if self.remote is None else self.remote.section()
+        return {**section, "dropped": self.publisher.inbound_dropped}
 
     def accounts(self) -> dict[str, Any]:
         """What became of the readings, by camera: of this UTC day, and of all days that the ledger knows."""
@@ -260,6 +340,13 @@ def sampler(config: Config, agent: Agent, publisher: Publisher) -> Sampler:
     sensors = [sensor for row in SENSORS for sensor in registry.load(SENSORS, row, "sensor")()]
     sections = {**agent.sections(), "publisher": lambda: asdict(publisher.stats())}
     return Sampler(sensors, sections, config.telemetry.interval_s, agent.outbox.put)
+
+
+def remote_control(access: RemoteAccess, agent: Agent) -> RemoteControl:
+    """The way in for changes and commands from afar."""
+    return RemoteControl(
+        access, agent, agent.publisher.inbound, agent.board.say, agent.outbox.put, agent.clock.unix_if_trusted
+    )
 
 
 def precision_of(fingerprints: Iterable[str]) -> str | None:

@@ -40,6 +40,7 @@ class Board:
         self._clock = clock
         self._monotonic = monotonic
         self._started_at = clock()
+        self.leaving: Literal["shutdown", "restarting"] = "shutdown"  # what a farewell says
         self._lock = threading.Lock()
         self._states: dict[str, Message] = {}
         self._cameras: dict[str, _CameraSaid] = {}
@@ -49,9 +50,9 @@ class Board:
         """What the broker is to say when the connection dies."""
         return messages.status("offline", reason="lost", at=None, started_at=self._started_at)
 
-    def farewell(self, reason: Literal["shutdown", "fault"] = "shutdown") -> Message:
-        """The last word of a process that ends tidily: because it was told to, or because it cannot go on."""
-        return messages.status("stopped", reason=reason, at=self._clock(), started_at=self._started_at)
+    def farewell(self, reason: Literal["fault"] | None = None) -> Message:
+        """The last word of a process that ends tidily: because it was told to, cannot go on, or starts afresh."""
+        return messages.status("stopped", reason=reason or self.leaving, at=self._clock(), started_at=self._started_at)
 
     def birth(self) -> list[Message]:
         """Every state as it is now, the device's own first: said anew after each connect."""
@@ -72,7 +73,7 @@ class Board:
             if self._health == (pipeline, reason, backend, precision):
                 return
             self._health = (pipeline, reason, backend, precision)
-        self._say(messages.health(pipeline, reason=reason, backend=backend, precision=precision, at=self._clock()))
+        self.say(messages.health(pipeline, reason=reason, backend=backend, precision=precision, at=self._clock()))
 
     def say_fault(self, reason: str) -> None:
         """Nothing is read any more; the first fault said is the one that stays."""
@@ -89,13 +90,14 @@ class Board:
             if said is not None and said.state == state and not self._reason_is_due(said, reason, now_mono):
                 return
             self._cameras[camera] = _CameraSaid(state, reason, now_mono)
-        self._say(messages.camera_status(camera, state, reason=reason, last_frame_at=last_frame_at, at=self._clock()))
+        self.say(messages.camera_status(camera, state, reason=reason, last_frame_at=last_frame_at, at=self._clock()))
 
     @staticmethod
     def _reason_is_due(said: _CameraSaid, reason: str | None, now_mono: float) -> bool:
         return said.reason != reason and now_mono - said.said_mono >= REASON_EVERY_S
 
-    def _say(self, message: Message) -> None:
+    def say(self, message: Message) -> None:
+        """Any other retained state; the newest of its topic is said at each birth."""
         with self._lock:
             self._states[message.topic] = message
         self._outbox.put(message)

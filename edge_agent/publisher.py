@@ -14,12 +14,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from queue import Queue
 
 from edge_agent import messages
 from edge_agent.errors import TransportError
 from edge_agent.outbox.base import Entry, Outbox, is_state
 from edge_agent.records import Message
-from edge_agent.transports.base import Backoff, Outcome, Transport
+from edge_agent.transports.base import Backoff, Inbound, Outcome, Transport
 
 log = logging.getLogger(__name__)
 
@@ -108,6 +109,16 @@ class Publisher:
     def alive(self) -> bool:
         """Whether its thread runs; False after an error that nobody foresaw."""
         return self._thread.is_alive()
+
+    @property
+    def inbound(self) -> Queue[Inbound]:
+        """What came from outside."""
+        return self._transport.inbound
+
+    @property
+    def inbound_dropped(self) -> int:
+        """Messages from outside that were not taken."""
+        return self._transport.inbound_dropped
 
     def stats(self) -> PublisherStats:
         return PublisherStats(

@@ -79,6 +79,7 @@ class FakeTransport:
 
     def __init__(self, window: int = 100) -> None:
         self.inbound: Queue[Inbound] = Queue()
+        self.inbound_dropped = 0
         self.cause: str | None = "not connected yet"
         self.connected = False
         self.sent: list[Message] = []

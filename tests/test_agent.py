@@ -126,7 +126,7 @@ def test_readings_states_and_farewell_reach_the_broker(broker: Broker, tmp_path:
 def members(topic: str, body: dict[str, Any]) -> dict[str, set[str]]:
     """Where in the message -> the names there; those that are a camera's, a stage's or a sensor's own left out."""
     found = {topic: set(body) - {"temp_c"}}
-    for name in ("frame", "outbox", "publisher", "clock", "ledger"):
+    for name in ("frame", "outbox", "publisher", "clock", "ledger", "remote"):
         found |= {name: set(body[name])} if name in body else {}
     for name in ("lines", "fields"):
         found |= {name: set(body[name][0])} if body.get(name) else {}
@@ -142,6 +142,9 @@ def test_everything_that_is_sent_is_as_the_contract_shows_it(broker: Broker, tmp
     examples = {topic: members(topic, body) for topic, body in documented().items()}
     with Observer(broker.port, "edge/#") as observer, agent_process(config) as process:
         wait_until(lambda: bool(observer.payloads("edge/press7/left/result")), "a result", 60)
+        observer.publish("edge/press7/command/ping", b'{"id": "c-1"}')
+        observer.publish("edge/press7/config/desired", b'{"version": 1, "patch": {"log": {"level": "warning"}}}')
+        wait_until(lambda: last(observer, "config/reported").get("code") == 202, "a trial")
         told = len(observer.payloads("edge/press7/telemetry"))
         wait_until(lambda: len(observer.payloads("edge/press7/telemetry")) > told, "telemetry after them")
         process.send_signal(signal.SIGTERM)
@@ -149,6 +152,8 @@ def test_everything_that_is_sent_is_as_the_contract_shows_it(broker: Broker, tmp
     topics = set()
     for heard in observer.heard:
         topic = heard.topic.removeprefix("edge/press7/").replace("left/", "line-1/")
+        if topic in ("command/ping", "config/desired"):
+            continue  # what was sent to it
         topics.add(topic)
         found = members(topic, strict(Message(topic, heard.payload)))
         assert found.items() <= examples[topic].items(), heard

@@ -152,7 +152,8 @@ def documented() -> dict[str, Any]:
     examples = {}
     for heading, body in sections:
         for block in re.findall(r"^```json\n(.*?)^```", body, re.MULTILINE | re.DOTALL):
-            examples[heading.replace("&lt;camera&gt;", "line-1")] = strict(Message("example", block.encode()))
+            topic = heading.replace("&lt;camera&gt;", "line-1").replace("&lt;name&gt;", "ping")
+            examples[topic] = strict(Message("example", block.encode()))
     return examples
 
 
@@ -187,6 +188,8 @@ def test_contract_shows_the_messages_that_are_sent() -> None:
         messages.camera_status("line-1", "online", reason=None, last_frame_at=AT, at=AT),
         messages.result(whole, boot_id="52856abe7ad341ca88895fe5d84edad3", clock_trusted=True),
         messages.event("outbox_full", "the oldest readings are dropped", at=AT),
+        messages.config_reported(42, 202, detail="on trial", token="shift-7", active_version=41, at=AT),
+        messages.command_reply("ping", "c-1", "done", {"result": {"version": "0.1.0", "uptime_s": 3.25}}, AT),
     ]
     for message in sent:
         assert shape(strict(message)) == shape(documented()[message.topic]), message.topic

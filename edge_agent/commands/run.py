@@ -35,14 +35,32 @@ def run(args: argparse.Namespace) -> int:
     with stop_on_signals(stop):  # before the imports, which take a second on a small board
         from edge_agent import config as configuration
         from edge_agent.agent import run_agent
+        from edge_agent.errors import EdgeAgentError
         from edge_agent.journal import log_uncaught, secrets_of, start_logging
         from edge_agent.models.spec import find_models_dir
+        from edge_agent.remote import in_force
+        from edge_agent.remote.control import RemoteAccess
+        from edge_agent.service import start_afresh
         from edge_agent.settings.problems import said
 
-        config = configuration.load(args.config)
-        start_logging(config.log, secrets_of(config))
+        local = configuration.load(args.config)
+        start_logging(local.log, secrets_of(local))
         log_uncaught()
-        for caution in configuration.cautions(config, args.config):
+        for caution in configuration.cautions(local, args.config):
             log.warning("%s: %s", args.config, said(caution))
-        run_agent(config, find_models_dir(args.models_dir or config.models_dir), stop, until_end=args.until_end)
+        models_dir = find_models_dir(args.models_dir or local.models_dir)
+        store = in_force.find_config_store(local, args.config)
+        begun = in_force.begin(local, store, models_dir)
+        logging.getLogger().setLevel(begun.config.log.level.upper())
+        access = RemoteAccess(begun, store, models_dir, args.config.absolute())
+        try:
+            afresh = run_agent(begun.config, models_dir, stop, until_end=args.until_end, access=access)
+        except EdgeAgentError as exc:
+            if not in_force.failed(begun, store, exc):
+                raise
+        else:
+            in_force.ended(begun, store)
+            if afresh is None:
+                return 0
+        start_afresh(stop)
     return 0

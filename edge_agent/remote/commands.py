@@ -53,6 +53,7 @@ class Desk:
     site: Site
     config: Config
     store: ConfigStore
+    models_dir: Path
     config_file: Path | None
     jobs: dict[str, Job] = field(default_factory=dict)  # by command
     restart: str | None = None
@@ -165,7 +166,7 @@ def calibrate(desk: Desk, args: CalibrateArgs) -> Job:
     if args.camera is not None and args.camera not in desk.config.cameras:
         raise CalibrationRefused(f"there is no camera {args.camera!r}")
     for model in args.models:
-        ModelSpec.load(desk.site.models_dir, model)
+        ModelSpec.load(desk.models_dir, model)
     return Calibration(
         desk.start_calibration(
             Wish(
@@ -176,7 +177,7 @@ def calibrate(desk: Desk, args: CalibrateArgs) -> Job:
                 method=args.method,
                 dry_run=args.dry_run,
                 config_path=desk.config_file,
-                models_dir=desk.site.models_dir,
+                models_dir=desk.models_dir,
             )
         )
     )
@@ -184,8 +185,8 @@ def calibrate(desk: Desk, args: CalibrateArgs) -> Job:
 
 def roll_back(desk: Desk, args: RollbackArgs) -> Answer:
     """Back to the artefact of a model before the one in use, or to the float model; without a lost frame."""
-    spec = ModelSpec.load(desk.site.models_dir, args.model)
-    folder = find_calibration_dir(desk.config.calibration.directory, desk.site.models_dir)
+    spec = ModelSpec.load(desk.models_dir, args.model)
+    folder = find_calibration_dir(desk.config.calibration.directory, desk.models_dir)
     try:
         promotion = Artefacts(folder, spec.name).rollback(to_float=args.to_float)
     except ArtefactUnusable as exc:

@@ -5,8 +5,10 @@ The transport's callbacks only enqueue; the main loop calls `attend` at its edge
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
@@ -27,28 +29,42 @@ MOST_PER_TURN = 20  # messages looked at between two frames
 COMMAND = "command/"
 
 
+@dataclass(frozen=True)
+class RemoteAccess:
+    """What a process knows of changes from afar before it runs: what it began with, where that is stored, and the
+    files that commands work with."""
+
+    begun: InForce
+    store: ConfigStore
+    models_dir: Path
+    config_file: Path
+
+
 class RemoteControl:
     """`say_state` publishes a retained state, `say` an answer; `inbound` is the transport's. A context manager: at the
-    end, work that a command began is ended. All of it is the main loop's, but `sections`."""
+    end, work that a command began is ended. All of it is the main loop's, but `section`.
+
+    `unix_if_trusted` gives unix seconds, None while the time of day cannot be believed.
+    """
 
     def __init__(
         self,
-        begun: InForce,
-        store: ConfigStore,
+        access: RemoteAccess,
         site: Site,
         inbound: Queue[Inbound],
         say_state: Callable[[Message], None],
         say: Callable[[Message], None],
-        config_file: Path | None = None,
+        unix_if_trusted: Callable[[], float | None] = time.time,
     ) -> None:
-        self._enabled = begun.local.remote.enabled
+        begun, store = access.begun, access.store
+        settings = begun.local.remote
+        seen = SeenIds(store.folder.parent / FILE, settings.kept_command_ids)
+        self._enabled = settings.enabled
         self._site = site
         self._inbound = inbound
-        self._configs = ConfigControl(begun, store, site.models_dir, say_state)
-        self._commands = CommandControl(
-            begun.local.remote, SeenIds(store.folder.parent / FILE, begun.local.remote.kept_command_ids), say
-        )
-        self._desk = Desk(site, begun.config, store, config_file)
+        self._configs = ConfigControl(begun, store, access.models_dir, say_state)
+        self._commands = CommandControl(settings, seen, say, unix_if_trusted=unix_if_trusted)
+        self._desk = Desk(site, begun.config, store, access.models_dir, access.config_file)
         self._disabled = 0
         if self._enabled:
             self._commands.resume()
@@ -80,7 +96,7 @@ class RemoteControl:
             self._desk.config = self._configs.config
             self._commands.attend(self._desk)
 
-    def sections(self) -> dict[str, Any]:
+    def section(self) -> dict[str, Any]:
         """The member `remote` of a telemetry message; any thread."""
         return {
             "config_version": self._configs.version,

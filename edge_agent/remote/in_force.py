@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from edge_agent.config import Config
-from edge_agent.errors import ConfigError
+from edge_agent.errors import ConfigError, EdgeAgentError
 from edge_agent.remote.allowed import wished_config
 from edge_agent.remote.config_store import FOLDER, ConfigStore, OnTrial, Wished
 
@@ -32,9 +33,12 @@ class InForce:
     problem: str | None = None
 
 
-def find_config_store(local: Config, config_file: Path, environ: Mapping[str, str] = os.environ) -> ConfigStore:
-    """The store in the service's state directory (systemd names it), else in `state` beside the file of settings."""
-    state = environ.get("STATE_DIRECTORY", "").split(":")[0]
+def find_config_store(
+    local: Config, config_file: Path, state_dir: Path | None = None, environ: Mapping[str, str] = os.environ
+) -> ConfigStore:
+    """The store in `state_dir`, else the service's state directory (systemd names it), else in `state` beside the file
+    of settings."""
+    state = str(state_dir or "") or environ.get("STATE_DIRECTORY", "").split(":")[0]
     folder = Path(state) if state else config_file.absolute().parent / STATE_FOLDER
     return ConfigStore(folder / FOLDER, local.remote.kept_texts)
 
@@ -53,20 +57,46 @@ def begin(local: Config, store: ConfigStore, models_dir: Path) -> InForce:
         begun = _begin_trial(trial, local, store, models_dir)
         if begun is not None:
             return begun
-    return look(local, store, models_dir)
+    there = look(local, store, models_dir)
+    if there.problem is not None:
+        log.error("%s", there.problem)
+    return there
 
 
-def look(local: Config, store: ConfigStore, models_dir: Path) -> InForce:
-    """What a process would run, had it no trial to begin; changes nothing."""
-    active = store.state().active
+def look(local: Config, store: ConfigStore, models_dir: Path, *, on_trial: bool = False) -> InForce:
+    """What is in force for good, or with `on_trial` what runs; changes nothing."""
+    state = store.state()
+    active = state.running if on_trial else state.active
     if active is None or not local.remote.enabled:
         return InForce(local, local)
     try:
         return InForce(wished_config(store.desired(active), local, models_dir), local, active)
     except ConfigError as exc:
         problem = f"version {active.version} from afar is not in force, the file of settings alone is: {exc}"
-        log.error("%s", problem)  # noqa: TRY400 - a setting is wrong, not this program
         return InForce(local, local, problem=problem)
+
+
+def failed(begun: InForce, store: ConfigStore, error: EdgeAgentError) -> bool:
+    """Whether an error that ended the process came of a wish on trial, which is then rolled back: the process is to
+    start afresh, with the last good one."""
+    trial = store.state().trial
+    if trial is None or not begun.local.remote.enabled:
+        return False
+    reason = f"{type(error).__name__}: {error}"
+    log.error("version %d from afar is rolled back: %s", trial.wished.version, reason)
+    try:
+        store.roll_back_trial(reason)
+    except OSError as exc:
+        log.error("that cannot be written: %s", exc.strerror)  # noqa: TRY400
+        return False
+    return True
+
+
+def ended(begun: InForce, store: ConfigStore) -> None:
+    """The process ends or starts afresh tidily: no failure of a wish on trial."""
+    if begun.trial is not None:
+        with suppress(OSError):
+            store.tidy_stop()
 
 
 def _begin_trial(trial: OnTrial, local: Config, store: ConfigStore, models_dir: Path) -> InForce | None:

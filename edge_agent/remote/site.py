@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 from edge_agent.config import Config
@@ -12,9 +11,7 @@ from edge_agent.remote.trial import Look
 
 
 class Site(Protocol):
-    """The agent, from here. `models_dir`: the folder of the models."""
-
-    models_dir: Path
+    """The agent, from here."""
 
     def look(self) -> Look:
         """The figures of this moment."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from math import sqrt
 from typing import Any
 
 from edge_agent.config import Config, RemoteConfig
 
 MIN_SPAN_S = 2.0  # a shorter look says nothing about rates
-MIN_FRAMES = 10  # nor do fewer frames about the share with text
+SURENESS_Z = 1.645  # of a share, one-sided 95 %
 ONLINE = ("online", "ended")  # a file that has come to its end is no camera that was lost
 WELL = ("running", "calibrating")
 
@@ -44,10 +45,16 @@ class Figures:
         """Frames read a second, by camera."""
         return {camera: self.frames.get(camera, 0) / self.span_s for camera in cameras}
 
-    def read_share(self, cameras: Collection[str]) -> float | None:
-        """Share of the frames in which text was found; None where there were too few."""
+    def read_share(self, cameras: Collection[str]) -> tuple[float, float, float] | None:
+        """Share of the frames in which text was found: as counted, and between which bounds it surely lies, the wider
+        the fewer frames (Wilson, 1927); None without any frame."""
         frames = sum(self.frames.get(camera, 0) for camera in cameras)
-        return None if frames < MIN_FRAMES else sum(self.with_text.get(camera, 0) for camera in cameras) / frames
+        if frames == 0:
+            return None
+        share, z2 = sum(self.with_text.get(camera, 0) for camera in cameras) / frames, SURENESS_Z**2
+        middle = (share + z2 / (2 * frames)) / (1 + z2 / frames)
+        half = sqrt(share * (1 - share) / frames + z2 / (4 * frames**2)) * SURENESS_Z / (1 + z2 / frames)
+        return share, max(0.0, middle - half), min(1.0, middle + half)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -125,8 +132,9 @@ def _reads_less(old: Config, new: Config, before: Figures, now: Figures) -> Iter
     settings = new.remote
     same = _same(old, new)
     was, is_ = before.read_share(same), now.read_share(same)
-    if was is not None and is_ is not None and is_ < settings.min_read_share * was:
+    # a share of few frames is chance: it must be surely lower
+    if was is not None and is_ is not None and is_[2] < settings.min_read_share * was[1]:
         yield (
-            f"text was found in {is_:.0%} of the frames, in {was:.0%} before; "
+            f"text was found in {is_[0]:.0%} of the frames, in {was[0]:.0%} before; "
             f"expected a share of {settings.min_read_share:g} at least (remote.min_read_share)"
         )

@@ -28,6 +28,7 @@ class JsonlTransport:
 
     def __init__(self, prefix: str, path: Path | None = None, birth: Callable[[], list[Message]] = list) -> None:
         self.inbound: Queue[Inbound] = Queue()
+        self.inbound_dropped = 0
         self._prefix = prefix
         self._birth = birth
         self._owns_fd = path is not None

@@ -29,6 +29,7 @@ from edge_agent.transports.base import Inbound
 from tests.broker import wait_until
 from tests.conftest import ROOT
 
+MODELS = ROOT / DEFAULT_MODELS_DIR
 NOW = 1_796_040_000.0  # 2026-11-30T12:00:00Z
 
 # a calibration's child: listens to its wish, then says one outcome when a file appears, or fails
@@ -51,7 +52,6 @@ class FakeSite:
     """An agent that has one frame and remembers what it was asked for."""
 
     def __init__(self) -> None:
-        self.models_dir = ROOT / DEFAULT_MODELS_DIR
         image = np.random.default_rng(1).integers(0, 255, (720, 1280, 3), np.uint8)
         self.frame = Frame("left", 7, NOW, 1.0, image)
         self.asked: list[str] = []
@@ -96,7 +96,7 @@ class Device:
     def start(self) -> None:
         """A process begins."""
         store = ConfigStore(self.folder / "state" / "config")
-        self.desk = Desk(self.site, self.config, store, None, start_calibration=self.begin_calibration)
+        self.desk = Desk(self.site, self.config, store, MODELS, None, start_calibration=self.begin_calibration)
         seen = SeenIds(self.folder / "state" / "commands.json", self.config.remote.kept_command_ids)
         self.control = CommandControl(
             self.config.remote, seen, self.hear, lambda: NOW, lambda: self.unix, lambda: self.mono

@@ -33,7 +33,9 @@ def test_figures_are_what_happened_between_two_looks() -> None:
     assert found == Figures(10.0, {"a": 40, "b": 4}, {"a": 20}, ("b", "c"), "degraded")
     assert found is not None
     assert found.fps(["a", "c"]) == {"a": 4.0, "c": 0.0}
-    assert found.read_share(["a"]) == 0.5
+    share, low, high = found.read_share(["a"]) or (0, 0, 0)
+    assert (share, round(low, 3), round(high, 3)) == (0.5, 0.374, 0.626)
+    assert found.read_share(["c"]) is None
     assert Figures.from_json(found.to_json()) == found
     assert between(earlier, Look(101.0)) is None
 
@@ -73,8 +75,12 @@ def test_text_in_fewer_frames_is_a_fault_unless_it_is_not_to_be_judged() -> None
 
 
 def test_few_frames_say_nothing_about_text() -> None:
-    before = figures({"a": 9}, {"a": 9})
-    assert faults(ONE, ONE, before, figures({"a": 9}, {"a": 0})) == []
+    few, none = figures({"a": 4}, {"a": 4}), figures({"a": 2}, {"a": 0})
+    assert faults(ONE, ONE, BEFORE, figures({"a": 60}, {"a": 0})) != []
+    slow = settings(min_fps_share=0)
+    assert faults(ONE, slow, BEFORE, none) == []
+    assert faults(ONE, slow, few, figures({"a": 4}, {"a": 0})) == []
+    assert faults(ONE, slow, BEFORE, figures({"a": 6}, {"a": 0})) != []
 
 
 def test_camera_that_was_online_must_be() -> None:
