@@ -104,10 +104,11 @@ def measure(
 def _session(onnx_path: Path, tensors: Sequence[str], threads: int) -> tuple[onnxruntime.InferenceSession, list[str]]:
     """A session of the model with statistics for outputs, and these outputs' names."""
     model, names = with_statistics(onnx.load(onnx_path), tensors)
+    options = session_options(threads)
+    # statistics as soon as their tensor is there, which is then freed: 480 MB instead of 970 (PP-OCRv6 detector)
+    options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
     try:
-        session = onnxruntime.InferenceSession(
-            model.SerializeToString(), session_options(threads), providers=list(PROVIDERS)
-        )
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=list(PROVIDERS))
     except ORT_ERRORS as exc:
         raise EngineError(f"{onnx_path} with statistics cannot be loaded: {in_one_line(exc)}") from exc
     return session, names
