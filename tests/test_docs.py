@@ -126,7 +126,11 @@ def test_every_key_of_the_settings_in_a_document_exists(path: Path) -> None:
         if ": unknown key" in word:
             continue  # the mistake that a document shows
         match = re.fullmatch(r"([a-z][a-z0-9_]*(?:\.[a-z*<][\w>*]*)+)(?::.*)?", word)
-        if match and match[1].split(".")[0] in Config.model_fields and not match[1].endswith((".md", ".py", ".yaml", ".db", ".db-wal", ".db-shm")):
+        if (
+            match
+            and match[1].split(".")[0] in Config.model_fields
+            and not match[1].endswith((".md", ".py", ".yaml", ".db", ".db-wal", ".db-shm"))
+        ):
             key = re.sub(r"^cameras\.[\w<>*]+", "cameras.*", match[1])
             assert key in known, f"{path.name} names {word}"
 

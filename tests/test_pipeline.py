@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from edge_agent.backends.base import Profile
 from edge_agent.backends.ort import OrtBackend, OrtEngine
 from edge_agent.config import Config, PipelineConfig
 from edge_agent.demo.labels import render_label, sample_labels
@@ -193,3 +194,27 @@ def test_smallest_head_for_the_languages_is_chosen(
 ) -> None:
     settings = PipelineConfig(languages=languages, characters=characters)  # type: ignore[arg-type]
     assert head_for(settings, ModelSpec.load(models_dir, "ppocrv6-small-rec")) == head
+
+
+class PlannedBackend(OrtBackend):
+    """Notes the plans that it is to discard."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.discarded: list[str] = []
+
+    def discard(self, onnx_path: Path, profiles: tuple[Profile, ...]) -> None:
+        self.discarded.append(onnx_path.parent.name)
+
+
+def test_plans_of_the_models_in_use_are_discarded_where_there_are_plans() -> None:
+    config = Config(
+        pipeline=PipelineConfig(detector="ppocrv4-mobile-det", recogniser="ppocrv4-mobile-rec", encoder=None)
+    )
+    with load_pipeline(config, find_models_dir()) as pipeline:
+        with pytest.raises(ConfigError, match="onnxruntime runs model files as they are"):
+            pipeline.discard_plans()
+        backend = PlannedBackend()
+        pipeline.backend = backend
+        assert pipeline.discard_plans() == ["ppocrv4-mobile-det", "ppocrv4-mobile-rec"]
+        assert backend.discarded == ["ppocrv4-mobile-det", "ppocrv4-mobile-rec"]

@@ -81,6 +81,8 @@ class CommandControl:
         unix: Callable[[], float] = time.time,
         unix_if_trusted: Callable[[], float | None] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
+        *,
+        max_answer_bytes: int = 262_144,
     ) -> None:
         self.counts: Counter[str] = Counter()  # answers by state, and what was ignored, by reason
         self._settings = settings
@@ -88,6 +90,7 @@ class CommandControl:
         self._publish = say
         self._unix = unix
         self._unix_if_trusted = unix_if_trusted
+        self._max_answer_bytes = max_answer_bytes
         self._monotonic = monotonic
         self._bucket = Bucket(settings.command_rate_per_min, monotonic)
         self._busy_said_mono = float("-inf")
@@ -191,8 +194,13 @@ class CommandControl:
         self._answer(name, command_id, state, body)
 
     def _answer(self, name: str, command_id: str | None, state: CommandState, body: Mapping[str, Any]) -> None:
+        message = messages.command_reply(name, command_id, state, body, self._unix())
+        size_bytes = len(message.payload)
+        if size_bytes > self._max_answer_bytes:
+            reason = f"the answer has {size_bytes} bytes, more than mqtt.max_payload_bytes, {self._max_answer_bytes}"
+            message = messages.command_reply(name, command_id, state, {"reason": reason}, self._unix())
         self.counts[state] += 1
-        self._publish(messages.command_reply(name, command_id, state, body, self._unix()))
+        self._publish(message)
 
     def _ignore(self, reason: str, name: str) -> None:
         self.counts[f"ignored_{reason}"] += 1

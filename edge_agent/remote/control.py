@@ -63,7 +63,10 @@ class RemoteControl:
         self._site = site
         self._inbound = inbound
         self._configs = ConfigControl(begun, store, access.models_dir, say_state)
-        self._commands = CommandControl(settings, seen, say, unix_if_trusted=unix_if_trusted)
+        max_answer_bytes = begun.config.mqtt.max_payload_bytes
+        self._commands = CommandControl(
+            settings, seen, say, unix_if_trusted=unix_if_trusted, max_answer_bytes=max_answer_bytes
+        )
         self._desk = Desk(site, begun.config, store, access.models_dir, access.config_file)
         self._disabled = 0
         if self._enabled:

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from edge_agent.backends.base import Profile
-from edge_agent.backends.plan import BuildOptions, PlanKey
+from edge_agent.backends.base import Planned, Profile
+from edge_agent.backends.plan import BuildOptions, PlanKey, PlanUnusable
 from edge_agent.backends.profiles import read_shapes, shapes_path
 from edge_agent.backends.trt_settings import TrtSettings
 from edge_agent.errors import ConfigError, EngineError, FrameError, ModelError
@@ -586,3 +586,17 @@ def test_old_tensorrt_is_refused_with_the_versions_supported(monkeypatch: pytest
     trt = fake_trt.install(monkeypatch, "8.5.2")
     with pytest.raises(ConfigError, match=r"TensorRT 8\.5\.2 is not supported; supported are TensorRT 8\.6"):
         trt.backend.TrtBackend(TrtSettings(tmp_path), gpu=fake_gpu(trt.cuda))
+
+
+def test_discarded_plan_is_built_by_the_next_start_and_what_runs_goes_on(bench: Bench) -> None:
+    engine = bench.engine()
+    assert isinstance(bench.backend, Planned)
+    bench.backend.discard(bench.onnx_path, (PROFILE,))
+    check(engine, picture())
+    path = bench.backend.store.plan_path(bench.key())
+    assert not path.exists()
+    assert path.with_name(path.name + ".bad").exists()
+    with pytest.raises(PlanUnusable):
+        bench.backend.store.load(bench.key())
+    bench.backend.discard(bench.onnx_path, (PROFILE,))  # there is none now: nothing to do
+    engine.close()

@@ -99,7 +99,13 @@ class Device:
         self.desk = Desk(self.site, self.config, store, MODELS, None, start_calibration=self.begin_calibration)
         seen = SeenIds(self.folder / "state" / "commands.json", self.config.remote.kept_command_ids)
         self.control = CommandControl(
-            self.config.remote, seen, self.hear, lambda: NOW, lambda: self.unix, lambda: self.mono
+            self.config.remote,
+            seen,
+            self.hear,
+            lambda: NOW,
+            lambda: self.unix,
+            lambda: self.mono,
+            max_answer_bytes=262_144,
         )
         self.control.resume()
 
@@ -342,6 +348,14 @@ def test_history_of_configurations_and_its_texts_can_be_fetched_without_password
     assert shown["mqtt"] == {"password": "***", "host": "a"}
     other = device.answer("config-history", {"id": "c-3", "args": {"text": "0" * 64}})
     assert other["reason"] == "no such text is in the history"
+
+
+def test_answer_that_no_message_can_hold_says_so(device: Device) -> None:
+    device.desk.store.refuse(b'"' * 200_000, None, "is not JSON")
+    (entry,) = device.answer("config-history", {"id": "c-1"})["result"]["history"]
+    body = device.answer("config-history", {"id": "c-2", "args": {"text": entry["text"]}})
+    assert body["state"] == "done"
+    assert "more than mqtt.max_payload_bytes, 262144" in body["reason"]
 
 
 # ---- calibrate ------------------------------------------------------------------------------------------------------

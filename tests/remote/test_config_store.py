@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from edge_agent.config import Config, changed_keys
 from edge_agent.errors import ConfigError
 from edge_agent.remote.config_store import ConfigStore, State
 from edge_agent.remote.desired import Desired, parse_desired
+from edge_agent.remote.in_force import begin
 from tests.conftest import ROOT
 
 
@@ -236,6 +238,12 @@ def test_killed_at_any_operation_the_old_or_the_new_state_is_there_whole(tmp_pat
         seen.append(state == new)
         for wished in (state.active, state.previous, state.running):
             assert wished is None or store.desired(wished).version == wished.version
+        begun = begin(Config(), ConfigStore(store.folder, kept=1), Path("engines"))
+        assert begun.problem is None
+        assert begun.wished == state.running
+        level = {None: "info", 4: "debug", 5: "error"}[None if state.running is None else state.running.version]
+        assert changed_keys(Config(), begun.config) == ({"log.level"} if level != "info" else set())
+        assert begun.config.log.level == level
         assert [store.text(str(past.text)) for past in state.past]
         make(store, change)  # the next one goes on: no lock, no remains in the way
     assert seen == sorted(seen), "once new, it stays new"

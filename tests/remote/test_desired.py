@@ -11,6 +11,9 @@ import pytest
 from edge_agent.remote.desired import DesiredRefused, parse_desired
 
 CAP = 65_536
+YAML_BOMB = b'a: &a ["lol"%s]\n' % (b', "lol"' * 8) + b"".join(
+    b"%c: &%c [%s]\n" % (98 + n, 98 + n, b", ".join([b"*%c" % (97 + n)] * 9)) for n in range(8)
+)
 
 
 def text(**members: Any) -> bytes:
@@ -68,6 +71,7 @@ def test_token_is_a_short_text(token: Any) -> None:
         (b"", "is not JSON"),
         (b"x: !!python/object/apply:os.system [true]", "is not JSON"),
         (b"a: &a [*a]", "is not JSON"),
+        (YAML_BOMB, "is not JSON"),
         (b'{"version": 1, "patch": {"pipeline": {"min_confidence": NaN}}}', "NaN is not JSON"),
         (b'{"version": 1, "patch": {"pipeline": {"min_confidence": -Infinity}}}', "-Infinity is not JSON"),
         (b'{"version": 1, "patch": {"pipeline": {"min_confidence": 1e999}}}', "too large"),
