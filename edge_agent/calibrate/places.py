@@ -32,7 +32,8 @@ class Places:
 
     `chosen`: the layers to quantise, by name; `inputs`: which inputs of which nodes read by way of Q/DQ; `everywhere`:
     tensors that all who read them read so; `same_as`: tensors with the range of another; `tensors`: all that need a
-    range of their own.
+    range of their own, for these layers or some of them (which of two that meet in an Add is the `residuals` one
+    depends on which are chosen).
     """
 
     def __init__(self, graph: Graph, nodes: Collection[str], scheme: Scheme) -> None:
@@ -47,12 +48,13 @@ class Places:
         self.inputs = {name: {0, 1} if is_product(graph, node) else {0} for name, node in self.chosen.items()}
         self.everywhere: set[str] = set()
         self.same_as: dict[str, str] = {}
+        self.residuals: set[str] = set()
         if scheme == "tensorrt":
             self._add_residuals(graph)
         else:
             self._spread(graph)
         read = {graph.producer[name].input[position] for name, places in self.inputs.items() for position in places}
-        self.tensors = {self.same_as.get(name, name) for name in read | self.everywhere}
+        self.tensors = {self.same_as.get(name, name) for name in read | self.everywhere | self.residuals}
 
     def _add_residuals(self, graph: Graph) -> None:
         for node in self.chosen.values():
@@ -60,6 +62,7 @@ class Places:
             if skip is not None:
                 # where two convolutions meet, the first one's result waits for the second, which adds it
                 self.inputs[name_of(skip[0])] = {skip[1]}
+                self.residuals.add(skip[0].input[skip[1]])
 
     def _spread(self, graph: Graph) -> None:
         for name, node in self.chosen.items():

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from edge_agent.calibrate.groups import chosen_nodes, groups_of
 from edge_agent.calibrate.quantise import SCHEMES, Scheme, quantise, tensors_to_measure
@@ -170,6 +170,28 @@ def test_quantised_model_is_no_source(ranges: Any) -> None:
     made = quantise(small_nets.detector(), ranges, ("wide",), "tensorrt")
     with pytest.raises(CalibrationRefused, match="is quantised already"):
         quantise(made, ranges, ("down",), "tensorrt")
+
+
+def two_that_meet() -> onnx.ModelProto:
+    """`image` float (N, 3, H, W) -> `out`: two convolutions of it, added up."""
+    net = small_nets.Net()
+    net.conv("image", "first", (4, 3, 3, 3))
+    net.conv("image", "second", (4, 3, 1, 1))
+    net.add("Add", ["first", "second"], "out")
+    image = helper.make_tensor_value_info("image", TensorProto.FLOAT, ["N", 3, "H", "W"])
+    return net.model([image], [helper.make_tensor_value_info("out", TensorProto.FLOAT, ["N", 4, "H", "W"])])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "residual"),
+    [(("first",), 1), (("second",), 0), (("first", "second"), 0)],
+    ids=["first", "second", "both"],
+)
+def test_of_two_convolutions_that_meet_one_result_waits_quantised(nodes: tuple[str, ...], residual: int) -> None:
+    model = two_that_meet()
+    measured = dict.fromkeys(tensors_to_measure(model, ("first", "second"), "tensorrt"), (-1.0, 1.0))
+    made = quantise(model, measured, nodes, "tensorrt")
+    assert {place for place in readers(made) if place[0] == "out"} == {("out", residual)}
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
