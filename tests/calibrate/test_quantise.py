@@ -127,6 +127,21 @@ def test_zero_is_exact_in_the_onnxruntime_scheme(ranges: Any) -> None:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
+def test_matrix_that_stays_float_is_stored_in_16_bits(scheme: Scheme) -> None:
+    net = small_nets.Net()
+    weight = net.random.normal(0, 1, (6, 5)).astype(np.float32)
+    net.add("MatMul", ["x", net.store("a.w", weight)], "a")
+    net.add("MatMul", ["a", net.store("b.w", weight.T.copy())], "b")
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 6])
+    model = net.model([x], [helper.make_tensor_value_info("b", TensorProto.FLOAT, ["N", 6])])
+    made = quantise(model, {"x": (-3.0, 3.0)}, ("a",), scheme)
+    assert value(made, "b.w.half").dtype == np.float16
+    assert value(made, "a.w.axis1.int8").shape == (6, 5) and value(made, "a.w.axis1.scale").shape == (5,)
+    feed = {"x": net.random.uniform(-3, 3, (4, 6)).astype(np.float32)}
+    assert run(made, feed) == pytest.approx(run(model, feed), abs=0.4)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_bytes_are_the_same_every_time_and_the_float_model_stays(ranges: Any, scheme: Scheme) -> None:
     model = small_nets.detector()
     before = model.SerializeToString(deterministic=True)
