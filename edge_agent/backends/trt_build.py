@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import faulthandler
 import json
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import tensorrt as trt
 
@@ -38,8 +39,13 @@ WEIGHT_COPIES = 3
 Say = Callable[[dict[str, Any]], None]
 
 
-def build(request: BuildRequest, say: Say) -> bytes:
-    """The serialised plan. BuildFailed when TensorRT cannot read the model or cannot build it."""
+def build(request: BuildRequest, say: Say, held: list[Any] | None = None) -> bytes:
+    """The serialised plan. BuildFailed when TensorRT cannot read the model or cannot build it.
+
+    `held` takes every TensorRT object made, so that none is freed while the list lives: TensorRT 8.6.1 crashes when it
+    frees the builder of some FP16 and INT8 networks, after a build that went well (seen on an H200, 2026-11-30).
+    """
+    held = [] if held is None else held
     trt_api.require_supported()
     messages = trt_api.LastMessages()
     trt_logger = trt_api.make_logger(messages)
@@ -49,6 +55,7 @@ def build(request: BuildRequest, say: Say) -> bytes:
     parse(parser, request, messages)
     refuse_wrong_precision(network, request)
     config = builder.create_builder_config()
+    held += [messages, trt_logger, builder, network, parser, config]
     configure(builder, config, request, say)
     add_profiles(builder, config, network, request)
     load_timing_cache(config, request)
@@ -61,6 +68,7 @@ def build(request: BuildRequest, say: Say) -> bytes:
             f"TensorRT {trt.__version__} built nothing: {messages}",
             "memory" if sounds_like_memory(str(messages)) else "build",
         )
+    held.append(plan)
     save_timing_cache(config, request)
     return bytes(memoryview(plan))
 
@@ -193,16 +201,16 @@ def log(message: str) -> dict[str, Any]:
     return {"event": "log", "message": message}
 
 
-def run(request: BuildRequest, say: Say) -> None:
-    """Builds and stores. EdgeAgentError when it cannot."""
+def run(request: BuildRequest, say: Say, held: list[Any]) -> None:
+    """Builds and stores; `held` as in `build`. EdgeAgentError when it cannot."""
     began = time.monotonic()
-    content = build(request, say)
+    content = build(request, say, held)
     store = PlanStore(request.plans_dir)
     store.save(request.key, content, time.monotonic() - began, request.workspace_bytes)
 
 
-def main() -> int:
-    """0 when the plan is stored, 1 when not (an event says why)."""
+def main(held: list[Any]) -> int:
+    """0 when the plan is stored, 1 when not (an event says why); `held` as in `build`."""
     be_the_first_to_go()
     faulthandler.enable(all_threads=False)  # where TensorRT crashes, the agent's log is to say in which call
     request = BuildRequest.from_json(json.load(sys.stdin))
@@ -215,7 +223,7 @@ def main() -> int:
                 out.flush()
 
         try:
-            run(request, say)
+            run(request, say, held)
         except BuildFailed as exc:
             say({"event": "failed", "kind": exc.kind, "message": str(exc)})
             return 1
@@ -227,5 +235,13 @@ def main() -> int:
     return 0
 
 
+def serve() -> NoReturn:
+    """The whole process: ends it without freeing TensorRT's objects, see `build`."""
+    objects: list[Any] = []
+    code = main(objects)
+    sys.stderr.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    serve()

@@ -457,7 +457,7 @@ def fake_child(behaviour: str, version: str = "10.3.0") -> list[str]:
 
 def child(behaviour: str, version: str) -> None:
     """Runs the real trt_build over a fake TensorRT. `behaviour`: well, killed, killed above 300 (MiB of workspace),
-    no implementation, crash, mute, slow (until there is a file <mark>.go)."""
+    no implementation, crash, crash when freed, mute, slow (until there is a file <mark>.go)."""
     import os
     import signal
     import time
@@ -492,6 +492,8 @@ def child(behaviour: str, version: str) -> None:
         return real(self, network, config)
 
     trt.Builder.build_serialized_network = build
+    if behaviour == "crash when freed":
+        trt.Builder.__del__ = lambda self: os.kill(os.getpid(), signal.SIGSEGV)
     if behaviour == "mute":
         sys.exit(3)
-    sys.exit(builder.main())
+    builder.serve()

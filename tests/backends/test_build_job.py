@@ -59,6 +59,13 @@ def test_version_without_progress_says_that_it_is_alive(request_: BuildRequest, 
     assert build(request_, store, "well", "8.6.2") == ["building 0/0"]
 
 
+def test_plan_is_kept_where_tensorrt_would_crash_when_it_frees_its_builder(
+    request_: BuildRequest, store: PlanStore
+) -> None:
+    build(request_, store, "crash when freed")
+    assert store.load(request_.key).manifest.key == request_.key
+
+
 def test_second_build_starts_from_the_timing_cache_and_an_estimate(request_: BuildRequest, store: PlanStore) -> None:
     build(request_, store, "well")
     seen: list[BuildProgress] = []

@@ -200,7 +200,7 @@ def test_events_go_to_standard_output_and_native_prints_do_not(
     monkeypatch.setattr(ten.Builder, "build_serialized_network", noisy)
     mine = os.dup(1)
     try:
-        assert ten.build.main() == 0
+        assert ten.build.main([]) == 0
     finally:
         os.dup2(mine, 1)
         os.close(mine)
@@ -216,9 +216,17 @@ def test_failure_is_an_event_and_an_exit_code(
     monkeypatch.setattr(ten.build, "be_the_first_to_go", lambda: None)
     mine = os.dup(1)
     try:
-        assert ten.build.main() == 1
+        assert ten.build.main([]) == 1
     finally:
         os.dup2(mine, 1)
         os.close(mine)
     last = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert (last["event"], last["kind"]) == ("failed", "model")
+
+
+def test_nothing_is_freed_while_its_list_lives(ten: Any, net: Path) -> None:
+    held: list[Any] = []
+    ten.build.build(request_for(net), lambda event: None, held)
+    kinds = {type(thing).__name__ for thing in held}
+    assert {"Builder", "OnnxParser"} <= kinds
+    assert len(held) == 7  # with messages, logger, network, config and the plan's memory
