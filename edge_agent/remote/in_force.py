@@ -118,4 +118,7 @@ def _begin_trial(trial: OnTrial, local: Config, store: ConfigStore, models_dir: 
 
 def _roll_back(store: ConfigStore, trial: OnTrial, reason: str) -> None:
     log.error("version %d from afar is rolled back: %s", trial.wished.version, reason)
-    store.roll_back_trial(reason)
+    try:
+        store.roll_back_trial(reason)
+    except OSError as exc:  # the next start finds the same, and decides the same
+        log.error("that cannot be written: %s", exc.strerror)  # noqa: TRY400

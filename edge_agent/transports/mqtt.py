@@ -333,7 +333,10 @@ class MqttTransport:
         status = self._prefix + self._will.topic
         if self._protocol == MQTTProtocolVersion.MQTTv5:  # paho 2.0.0 cannot tell its own
             others_only = SubscribeOptions(qos=1, noLocal=True)
-            client.subscribe([*((topic, SubscribeOptions(qos=1)) for topic in wanted), (status, others_only)])
+            # a command that was published retained shows it, also to who was there already
+            as_published = SubscribeOptions(qos=1, retainAsPublished=True)
+            command, desired = wanted
+            client.subscribe([(command, as_published), (desired, SubscribeOptions(qos=1)), (status, others_only)])
         else:
             client.subscribe([(topic, 1) for topic in (*wanted, status)])
 

@@ -391,3 +391,30 @@ def test_what_came_from_afar_is_not_in_force_where_it_is_switched_off(device: De
     device.run(TRIAL_S + 2)
     device.local = rebuilt(device.local, {"remote": {"enabled": False}}, "file")
     assert begin(device.local, device.store, MODELS).config == device.local
+
+
+def test_start_goes_on_with_the_last_good_one_where_a_rollback_cannot_be_written(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device.send(version=4, patch=RESTART_PATCH)
+    device.local = rebuilt(device.local, {"remote": {"allowed_keys": ["log"]}}, "file")
+
+    def full(*_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("edge_agent.remote.config_store.write_atomically", full)
+    device.start()
+    assert (device.control.config, device.control.on_trial) == (device.local, False)
+
+
+def test_trial_is_not_begun_where_its_starts_cannot_be_counted(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    device.send(version=4, patch=RESTART_PATCH)
+
+    def full(*_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("edge_agent.remote.config_store.write_atomically", full)
+    device.start()
+    assert (device.control.config, device.control.on_trial) == (device.local, False)
+    device.run(5)
+    assert device.control.restart is None
