@@ -41,8 +41,10 @@ class Notifier:
         self._send(f"STATUS={status}")
 
     def extend(self, more_s: float) -> None:
-        """Start-up, or a stop, goes on: the manager is to wait at least `more_s` longer."""
-        self._send(f"EXTEND_TIMEOUT_USEC={int(more_s * 1e6)}")
+        """Start-up, or a stop, goes on: the manager is to wait at least `more_s` longer, its watchdog too, which goes
+        on watching a process that has started afresh."""
+        watchdog = "\nWATCHDOG=1" if self._watchdog_us else ""
+        self._send(f"EXTEND_TIMEOUT_USEC={int(more_s * 1e6)}{watchdog}")
 
     def heartbeat(self) -> None:
         """The main loop has come round; sent at most four times per watchdog interval."""

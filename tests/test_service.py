@@ -39,7 +39,7 @@ def test_manager_hears_readiness_heartbeat_and_farewell(tmp_path: Path) -> None:
             "WATCHDOG=1",
             "WATCHDOG=1",
             "WATCHDOG=1",
-            "EXTEND_TIMEOUT_USEC=30000000",
+            "EXTEND_TIMEOUT_USEC=30000000\nWATCHDOG=1",
             "STOPPING=1",
         ]
 
