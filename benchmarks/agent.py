@@ -98,6 +98,7 @@ class AgentRun:
                 {
                     "device_id": "bench",
                     "mqtt": {"host": self.host, "port": self.port},
+                    "outbox": {"path": "outbox.db"},
                     "pipeline": {"no_text_interval_s": 0.001},
                     "cameras": {"line1": camera},
                 }

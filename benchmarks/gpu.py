@@ -507,6 +507,7 @@ def allocation_cost(gpu: Any) -> dict[str, float]:
 
 
 PRODUCT_CONFIG = """\
+outbox: {{kind: memory}}
 transport: jsonl
 models_dir: {models_dir}
 cameras:

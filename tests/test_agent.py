@@ -241,7 +241,7 @@ def test_wrong_setting_ends_the_start_with_78_and_one_clear_line(
     tmp_path: Path, change: dict[str, Any], says: str
 ) -> None:
     path = tmp_path / "config.yaml"
-    path.write_text(json.dumps({"mqtt": {"port": 9}, **change}), encoding="utf-8")
+    path.write_text(json.dumps({"mqtt": {"port": 9}, "outbox": {"path": "outbox.db"}, **change}), encoding="utf-8")
     with agent_process(path) as process:
         assert process.stderr is not None
         text = process.stderr.read()
