@@ -33,7 +33,7 @@ from edge_agent.cameras.image_file import decode_image
 from edge_agent.errors import CalibrationRefused, ConfigError, FrameError
 from edge_agent.files import sync_folder
 
-SHARES: Mapping[Part, float] = {"calibration": 0.60, "search": 0.15, "held_out": 0.25}
+SHARES: Mapping[Part, float] = {"calibration": 0.50, "search": 0.15, "held_out": 0.35}
 MIN_FRAMES = 6  # different ones; fewer leave a part without any
 
 

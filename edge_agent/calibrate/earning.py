@@ -23,6 +23,9 @@ THOROUGH = TimingLimits(warm_up_laps=2, most_laps=40, seconds=12.0)  # of the on
 # The search on a CPU: a trial takes seconds. On TensorRT each is a build of minutes.
 QUICK_SEARCH = SearchLimits(most_trials=32)
 BUILDING_SEARCH = SearchLimits(most_trials=8, most_builds=12, always_alone=False)
+# The frames for searching are few: there one character more or less is a third of what a gate allows. What goes a
+# little beyond is left to the judge, who has more of them.
+SEARCH_ALLOWANCE = 1.5
 Report = Callable[[str, float], None]  # the step, and its share done, 0..1
 
 
@@ -133,7 +136,8 @@ class Searcher:
             if judgement.faults:
                 return Trial({}, passed=False, faults=judgement.faults)
             ms = None if pace is None else pace.float_ms / self._speedup(engine)
-            return Trial(judgement.damage, judgement.passed, ms)
+            passed = all(damage <= SEARCH_ALLOWANCE for damage in judgement.damage.values())
+            return Trial(judgement.damage, passed and bool(judgement.damage), ms)
 
     @property
     def judge(self) -> Judge:

@@ -126,13 +126,9 @@ class Subject:
         return ranges, cache.key
 
     def tensors(self) -> tuple[str, ...]:
-        """The tensors whose ranges some set of groups may need: of two convolutions that meet in an Add, which of the
-        results is quantised depends on which of them are."""
+        """The tensors whose ranges some set of groups may need."""
         usable = self.nodes(group.name for group in self.groups if not group.default_float)
-        sets = [usable, *((node,) for node in usable)]
-        return tuple(
-            dict.fromkeys(t for nodes in sets for t in tensors_to_measure(self.float_model, nodes, self.scheme))
-        )
+        return tensors_to_measure(self.float_model, usable, self.scheme)
 
     def quantised(self, ranges: Ranges, method: Method, names: Sequence[str]) -> bytes:
         """The Q/DQ file with these groups in INT8. CalibrationRefused where it breaks the backend's rules."""
