@@ -82,6 +82,13 @@ def graph_for(model: onnx.ModelProto, scheme: Scheme) -> Graph:
     return for_onnxruntime(model) if scheme == "onnxruntime" else Graph(model)
 
 
+def say_kernel_shape(graph: Graph, node: NodeProto, weight: str) -> None:
+    """Where a convolution leaves it to its weights, it says how large its kernel is: TensorRT 8.6 cannot tell from
+    weights that come out of a DequantizeLinear ("input tensor shape misaligns with the input kernel shape")."""
+    if not any(attribute.name == "kernel_shape" for attribute in node.attribute):
+        node.attribute.append(helper.make_attribute("kernel_shape", graph.constants[weight].shape[2:]))
+
+
 class Writer:
     """Writes the Q/DQ model of one graph; used once."""
 
@@ -104,6 +111,8 @@ class Writer:
                 if position in places.inputs.get(name_of(node), ()) or tensor in places.everywhere:
                     node.input[position] = self.activation(tensor)
             if name_of(node) in places.chosen and has_weight(self.graph, node):
+                if node.op_type in CONVOLUTIONS:
+                    say_kernel_shape(self.graph, node, before[1])
                 node.input[1] = self.weight(node)
                 if self.scheme == "onnxruntime" and node.op_type in CONVOLUTIONS and len(node.input) > 2:
                     node.input[2] = self.bias(node, before)

@@ -229,3 +229,25 @@ def test_default_choice_measures_no_tensor_in_vain(ranges: Any) -> None:
         "large",
         "joined",
     )
+
+
+def test_quantised_convolution_says_how_large_its_kernel_is() -> None:
+    from onnx import TensorProto, helper, numpy_helper
+
+    weight = numpy_helper.from_array(np.ones((4, 3, 3, 3), np.float32), "w")
+    conv = helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])
+    shape = [1, 3, 8, 8]
+    model = helper.make_model(
+        helper.make_graph(
+            [conv],
+            "net",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 8, 8])],
+            [weight],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+    )
+    quantised = quantise(model, {"x": (-1.0, 1.0), "y": (-27.0, 27.0)}, ["y"], "tensorrt")
+    written = next(node for node in quantised.graph.node if node.op_type == "Conv")
+    assert [list(a.ints) for a in written.attribute if a.name == "kernel_shape"] == [[3, 3]]
+    assert not any(attribute.name == "kernel_shape" for attribute in model.graph.node[0].attribute)
