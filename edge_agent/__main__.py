@@ -24,6 +24,7 @@ COMMANDS = {
     "bench": "edge_agent.commands.bench:add_parser",
     "ledger": "edge_agent.commands.ledger:add_parser",
     "config": "edge_agent.commands.config:add_parser",
+    "schema": "edge_agent.commands.schema:add_parser",
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import re
 import shutil
 import signal
 import socket
@@ -24,6 +25,8 @@ from typing import Any
 import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
+
+from tests import contract
 
 # /usr/sbin is not on every user's PATH, and Debian puts the broker there
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
@@ -131,10 +134,16 @@ class Heard:
 
 
 class Observer:
-    """A subscriber with paho itself, so that the tests do not believe our own transport."""
+    """A subscriber with paho itself, so that the tests do not believe our own transport.
 
-    def __init__(self, port: int, *filters: str) -> None:
+    What devices say must keep the contract (tests/contract.py), else the test fails at the end of the block;
+    `made_up`: for payloads that are the test's own.
+    """
+
+    def __init__(self, port: int, *filters: str, made_up: bool = False) -> None:
         self.heard: list[Heard] = []
+        self._made_up = made_up
+        self._published: list[bytes] = []
         self._filters = filters or ("#",)
         self._subscribed = threading.Event()
         self._client = paho.Client(CallbackAPIVersion.VERSION2, protocol=MQTTProtocolVersion.MQTTv5)
@@ -150,9 +159,21 @@ class Observer:
         self.wait_subscribed()
         return self
 
-    def __exit__(self, _t: type[BaseException] | None, _v: BaseException | None, _tb: TracebackType | None) -> None:
+    def __exit__(self, _t: type[BaseException] | None, raised: BaseException | None, _tb: TracebackType | None) -> None:
         self._client.disconnect()
         self._client.loop_stop()
+        if raised is None and not self._made_up:
+            assert self.faults() == []
+
+    def faults(self) -> list[str]:
+        """How what devices said breaks the contract."""
+        said = [(one.topic.split("/", 2), one.payload) for one in self.heard if one.payload not in self._published]
+        return [
+            fault
+            for (base, _device, topic), payload in said
+            if base == "edge" and not (topic == "config/desired" or re.fullmatch("command/[^/]+", topic))
+            if (fault := contract.fault_of(topic, payload)) is not None
+        ]
 
     def wait_subscribed(self) -> None:
         assert self._subscribed.wait(DEADLINE_S), "the observer could not subscribe"
@@ -162,6 +183,7 @@ class Observer:
         return self._subscribed.is_set()
 
     def publish(self, topic: str, payload: bytes, retain: bool = False) -> None:
+        self._published.append(payload)
         self._client.publish(topic, payload, qos=1, retain=retain).wait_for_publish(DEADLINE_S)
 
     def payloads(self, topic: str) -> list[bytes]:

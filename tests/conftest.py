@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,3 +40,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _every_message_keeps_the_contract() -> Iterator[None]:
+    """Whatever a test has the device say, in this process, is held against the schema of its topic (tests/contract.py);
+    what other processes say is, where an Observer hears it."""
+    from edge_agent import messages
+    from edge_agent.records import Message
+    from tests import contract
+
+    def checked(topic: str, payload: bytes, *args: Any, **keys: Any) -> Message:
+        contract.check(topic, payload)
+        return Message(topic, payload, *args, **keys)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(messages, "Message", checked)
+        yield

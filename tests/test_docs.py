@@ -21,7 +21,7 @@ from edge_agent.settings.keys import leaves, model_at
 from edge_agent.settings.strict_yaml import parse
 from tests.conftest import ROOT
 
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 # a command in a document or message: up to the end of the line, of the code, or a comment
 COMMAND = re.compile(r"(?:\.venv/bin/|(?<![\w/-]))edge-agent ((?:--?)?[a-z<][^`\n#]*)")
 CODE = re.compile(r"```.*?\n(.*?)```|`([^`\n]+)`", re.DOTALL)
@@ -30,7 +30,7 @@ CAMERAS = {"cameras": {"line1": {}}}
 
 
 def documents() -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+    return pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 
 
 def code(path: Path) -> Iterator[str]:

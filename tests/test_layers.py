@@ -68,6 +68,7 @@ MAY_IMPORT = {
         "models.spec",
         "transports.base",
     },
+    "schema": {"remote.commands"},
     "stages": {"backends.base"},
     "cameras": set(),
     "backends": set(),

@@ -115,13 +115,15 @@ def test_telemetry_nests_dotted_names_and_says_why_a_value_is_null() -> None:
         Sample("temp_c.gpu", math.inf, "c", AT),
         Sample("power_w.VDD_IN", None, "w", AT),
     ]
-    message = messages.telemetry(samples, {"power_w.VDD_IN": "no such rail"}, {"fps": {"line-1": None}}, at=AT)
+    message = messages.telemetry(
+        samples, {"power_w.VDD_IN": "no such rail"}, {"withheld_no_text": {"line-1": 3}}, at=AT
+    )
     assert (message.topic, message.qos, message.retain) == ("telemetry", 0, False)
     assert b'"ram_total_bytes":8000000000,' in message.payload
     assert strict(message) == {
         "v": 1,
         "at": AT_TEXT,
-        "fps": {"line-1": None},
+        "withheld_no_text": {"line-1": 3},
         "cpu_percent": 12.5,
         "ram_total_bytes": 8_000_000_000,
         "temp_c": {"cpu": 51.0, "gpu": None},

@@ -382,7 +382,7 @@ def heard_ids(observer: Observer, camera: str = "cam") -> list[int]:
 
 def test_results_made_offline_arrive_once_each(make_broker: Callable[..., Broker], outbox: Outbox, run: Run) -> None:
     broker = make_broker(port=free_port()).start()
-    with Observer(broker.port, RESULTS) as observer, Proxy(broker.port) as proxy:
+    with Observer(broker.port, RESULTS, made_up=True) as observer, Proxy(broker.port) as proxy:
         proxy.shut()
         publisher = run(outbox, mqtt(proxy.port))
         for n in range(5):
@@ -398,7 +398,7 @@ def test_results_made_offline_arrive_once_each(make_broker: Callable[..., Broker
 def test_broker_killed_under_load_gets_all_that_it_did_not_confirm_and_in_order(
     broker: Broker, outbox: Outbox, run: Run
 ) -> None:
-    with Proxy(broker.port) as proxy, Observer(broker.port, RESULTS) as observer:
+    with Proxy(broker.port) as proxy, Observer(broker.port, RESULTS, made_up=True) as observer:
         publisher = run(outbox, mqtt(proxy.port))
         for n in range(300):
             outbox.put(result(n, camera=f"cam-{n % 2}", size=2000))
@@ -424,7 +424,7 @@ def test_broker_killed_under_load_gets_all_that_it_did_not_confirm_and_in_order(
 def test_connection_cut_again_and_again_loses_nothing_and_keeps_the_order(
     broker: Broker, outbox: Outbox, run: Run, protocol: str
 ) -> None:
-    with Proxy(broker.port) as proxy, Observer(broker.port, RESULTS) as observer:
+    with Proxy(broker.port) as proxy, Observer(broker.port, RESULTS, made_up=True) as observer:
         run(outbox, mqtt(proxy.port, protocol=protocol, reconnect_min_s=0.01, reconnect_max_s=0.05))
         for n in range(400):
             outbox.put(result(n))
@@ -443,7 +443,7 @@ def test_connection_cut_again_and_again_loses_nothing_and_keeps_the_order(
 def test_frozen_broker_loses_nothing(broker: Broker, outbox: Outbox, run: Run) -> None:
     settings = MqttConfig(port=broker.port, reconnect_min_s=0.05, reconnect_max_s=0.2, connect_timeout_s=0.3)
     transport = MqttTransport(settings.model_copy(update={"keepalive_s": 1}), "dev-1", WILL, lambda: [BIRTH])
-    with Observer(broker.port, RESULTS) as observer:
+    with Observer(broker.port, RESULTS, made_up=True) as observer:
         publisher = run(outbox, transport)
         wait_until(lambda: publisher.stats().connected, "the connection")
         broker.freeze()
@@ -461,7 +461,7 @@ def test_payload_over_the_brokers_unspoken_limit_does_not_block_the_rest(
 ) -> None:
     caplog.set_level(logging.WARNING)
     broker = make_broker("allow_anonymous true\nmax_packet_size 3000").start()  # on 3.1.1 it just closes
-    with Observer(broker.port, RESULTS) as observer:
+    with Observer(broker.port, RESULTS, made_up=True) as observer:
         run(outbox, mqtt(broker.port, protocol="3.1.1", reconnect_min_s=0.3, reconnect_max_s=0.3))
         for n in (1, 2, 3):
             outbox.put(result(n, size=4000 if n == 2 else 10))
@@ -485,7 +485,7 @@ def test_large_backlog_and_a_broker_that_never_confirms_take_no_memory_and_lose_
             wait_until(lambda: outbox.stats().unwritten == 0, "on disk")
     wait_until(lambda: outbox.stats().unwritten == 0, "all on disk")
     assert outbox.stats().bytes <= 1_000_000 < 6000 * 300
-    with Proxy(broker.port) as proxy, Observer(broker.port, RESULTS) as observer:
+    with Proxy(broker.port) as proxy, Observer(broker.port, RESULTS, made_up=True) as observer:
         publisher = run(outbox, MqttTransport(MqttConfig(port=proxy.port), "dev-1", WILL, lambda: [BIRTH]))
         wait_until(lambda: len(observer.heard) > 200, "the first")
         proxy.swallow_answers = True
@@ -504,7 +504,7 @@ def test_large_backlog_and_a_broker_that_never_confirms_take_no_memory_and_lose_
 
 
 def test_stop_delivers_the_rest_and_says_stopped(broker: Broker, outbox: Outbox) -> None:
-    with Observer(broker.port, "edge/dev-1/#") as observer:
+    with Observer(broker.port, "edge/dev-1/#", made_up=True) as observer:
         publisher = Publisher(outbox, mqtt(broker.port))
         publisher.start()
         wait_until(lambda: publisher.stats().connected, "the connection")

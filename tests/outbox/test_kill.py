@@ -66,7 +66,7 @@ def test_readings_older_than_the_flush_window_survive_two_kills_and_arrive_in_or
     assert len(owed) > 20
     for row in read_ledger(path).rows():
         assert row.produced == row.queued
-    with Observer(broker.port, "edge/dev-1/+/result") as observer:
+    with Observer(broker.port, "edge/dev-1/+/result", made_up=True) as observer:
 
         def arrived() -> list[int]:
             return [int(heard.payload) for heard in list(observer.heard)]
@@ -96,7 +96,7 @@ def test_reading_whose_confirmation_was_not_written_before_a_kill_arrives_again_
         "Publisher(outbox, MqttTransport(MqttConfig(port=int(sys.argv[2])), 'dev-1', will)).start()\n"
         "time.sleep(60)\n"
     )
-    with Observer(broker.port, "edge/dev-1/+/result") as observer:
+    with Observer(broker.port, "edge/dev-1/+/result", made_up=True) as observer:
         command = [sys.executable, "-c", code, str(path), str(broker.port)]
         with subprocess.Popen(command, cwd=ROOT) as process:
             wait_until(lambda: len(observer.heard) == 1, "the first time")

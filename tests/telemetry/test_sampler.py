@@ -83,15 +83,15 @@ def test_sections_are_asked_at_each_sample_and_stay_strict() -> None:
     vitals.count("cam", "offered")
     calls: list[int] = []
 
-    def outbox() -> dict[str, Any]:
+    def latency_ms() -> dict[str, Any]:
         calls.append(1)
-        return {"depth": len(calls), "oldest_age_s": math.nan}
+        return {"detect": {"p50": len(calls), "p95": math.nan, "p99": math.inf}}
 
-    sampler = make([], fps=vitals.fps, outbox=outbox)
-    assert [strict(sampler.sample())["outbox"]["depth"] for _ in range(2)] == [1, 2]
+    sampler = make([], fps=vitals.fps, latency_ms=latency_ms)
+    assert [strict(sampler.sample())["latency_ms"]["detect"]["p50"] for _ in range(2)] == [1, 2]
     body = strict(sampler.sample())
     assert body["fps"] == {"cam": {"offered": None, "processed": None, "dropped": None, "failed": None}}
-    assert body["outbox"]["oldest_age_s"] is None
+    assert body["latency_ms"]["detect"] == {"p50": 3, "p95": None, "p99": None}
 
 
 def test_thread_sends_one_message_an_interval_until_the_block_ends() -> None:

@@ -99,7 +99,7 @@ def offer(transport: MqttTransport, message: Message, settle: Settled) -> None:
 
 @BOTH_PROTOCOLS
 def test_message_reaches_a_subscriber_below_the_prefix(broker: Broker, make: Make, protocol: str) -> None:
-    with Observer(broker.port) as observer:
+    with Observer(broker.port, made_up=True) as observer:
         transport = make(config(broker.port, protocol=protocol))
         wait_connected(transport)
         settled = Settled()
@@ -313,7 +313,7 @@ def test_renewed_connection_refuses_once_so_that_lost_messages_go_first(broker: 
 
 
 def test_unconfirmed_message_is_not_sent_again_by_the_library(broker: Broker, make: Make) -> None:
-    with Observer(broker.port, PREFIX + "+/result") as observer, Proxy(broker.port) as proxy:
+    with Observer(broker.port, PREFIX + "+/result", made_up=True) as observer, Proxy(broker.port) as proxy:
         transport = make(config(proxy.port))
         wait_connected(transport)
         proxy.swallow_answers = True
@@ -385,7 +385,7 @@ def test_message_the_broker_will_not_take_is_refused_with_its_reason(
 
 @BOTH_PROTOCOLS
 def test_commands_and_desired_config_arrive_also_after_a_reconnect(broker: Broker, make: Make, protocol: str) -> None:
-    with Observer(broker.port) as observer, Proxy(broker.port) as proxy:
+    with Observer(broker.port, made_up=True) as observer, Proxy(broker.port) as proxy:
         observer.publish(PREFIX + "config/desired", b'{"version":1}', retain=True)
         transport = make(config(proxy.port, protocol=protocol))
         assert transport.inbound.get(timeout=10) == Inbound("config/desired", b'{"version":1}', retained=True)
@@ -471,7 +471,7 @@ def device(broker: Broker) -> Iterator[subprocess.Popen[bytes]]:
 def test_sigkill_says_offline_and_a_new_start_says_online(
     broker: Broker, make: Make, device: subprocess.Popen[bytes]
 ) -> None:
-    with Observer(broker.port) as observer:
+    with Observer(broker.port, made_up=True) as observer:
         observer.wait_for(STATUS, b'{"state":"online","pid":1}')
         device.kill()
         observer.wait_for(STATUS, WILL.payload)
@@ -483,7 +483,7 @@ def test_sigkill_says_offline_and_a_new_start_says_online(
 def test_will_of_a_hanging_old_connection_comes_before_the_new_online(
     broker: Broker, make: Make, device: subprocess.Popen[bytes]
 ) -> None:
-    with Observer(broker.port) as observer:
+    with Observer(broker.port, made_up=True) as observer:
         observer.wait_for(STATUS, b'{"state":"online","pid":1}')
         os.kill(device.pid, signal.SIGSTOP)  # as a device whose cable was pulled: the broker still holds its connection
         transport = make(config(broker.port))
