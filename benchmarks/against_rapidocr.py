@@ -10,7 +10,8 @@ for the threads, in an environment of its own that this script makes once (--rap
 OpenCV and numpy versions of ours.
 
 Rows besides the two programs, for honesty: RapidOCR without its angle classifier (edge_agent has none), and both
-programs as one process per CPU with one thread each, the frames shared out between them.
+programs as one process per CPU with one thread each, the frames shared out between them. With --calibration also
+edge_agent with the INT8 models that `edge-agent calibrate` promoted there.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from pathlib import Path
 from typing import IO, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from reader import EDGE_AGENT, NO_CLASSIFIER, RAPIDOCR
+from reader import CALIBRATED, EDGE_AGENT, NO_CLASSIFIER, RAPIDOCR
 
 ROOT = Path(__file__).resolve().parents[1]
 READER = Path(__file__).resolve().parent / "reader.py"
@@ -41,6 +42,7 @@ RAPIDOCR_NEEDS = ("pyclipper", "shapely", "pillow", "pyyaml", "six", "tqdm", "om
 SHARED_VERSIONS = ("onnxruntime", "numpy", "opencv-python-headless")
 SETS = ("synth", "real")
 MODELS = ("v4", "v6")
+SHARED_OUT = "processes of 1 thread"
 
 
 @dataclass
@@ -121,24 +123,30 @@ class Program:
         self.figures.peak_mb = sum(answer["peak_mb"] for _, answer in answers)
 
 
-def compare(
-    models: str, frames: Path, rounds: int, cpus: Sequence[int], venv: Path, score: Path | None
-) -> list[Figures]:
+@dataclass(frozen=True)
+class Setting:
+    """How all programs are run."""
+
+    rounds: int
+    cpus: Sequence[int]
+    venv: Path
+    calibration: Path | None
+
+
+def compare(models: str, frames: Path, setting: Setting, score: Path | None) -> list[Figures]:
     """All rows for one model family on one set of frames."""
     truth = json.loads((frames / "gt.json").read_text(encoding="utf-8"))
     pictures = [frames / name for name in sorted(truth)]
     with ExitStack() as opened:
-        single = [
-            opened.enter_context(program(name, models, [cpus], venv, pictures[0]))
-            for name in (EDGE_AGENT, RAPIDOCR, NO_CLASSIFIER)
-        ]
-        by_turns(single, pictures, rounds)
+        names = [EDGE_AGENT, *([CALIBRATED] if setting.calibration else []), RAPIDOCR, NO_CLASSIFIER]
+        single = [opened.enter_context(program(name, models, [setting.cpus], setting, pictures[0])) for name in names]
+        by_turns(single, pictures, setting.rounds)
     with ExitStack() as opened:
-        each = [[cpu] for cpu in cpus]
+        each = [[cpu] for cpu in setting.cpus]
         parallel = [
-            opened.enter_context(program(name, models, each, venv, pictures[0])) for name in (EDGE_AGENT, RAPIDOCR)
+            opened.enter_context(program(name, models, each, setting, pictures[0])) for name in (EDGE_AGENT, RAPIDOCR)
         ]
-        by_turns(parallel, pictures, rounds)
+        by_turns(parallel, pictures, setting.rounds)
     rows = single + parallel
     if score is not None:
         scorer = getattr(load_score(score), f"{frames.name}_score")
@@ -148,16 +156,21 @@ def compare(
 
 
 @contextmanager
-def program(name: str, models: str, groups: Sequence[Sequence[int]], venv: Path, first: Path) -> Iterator[Program]:
+def program(
+    name: str, models: str, groups: Sequence[Sequence[int]], setting: Setting, first: Path
+) -> Iterator[Program]:
     """A program started as one process per group of CPUs, and ended."""
-    python = Path(sys.executable) if name == EDGE_AGENT else venv / "bin" / "python"
+    ours = name in (EDGE_AGENT, CALIBRATED)
+    python = Path(sys.executable) if ours else setting.venv / "bin" / "python"
+    more = ["--calibration", str(setting.calibration)] if name == CALIBRATED else []
     with ExitStack() as opened:
         readers = []
         for cpus in groups:
             numbers = ",".join(str(cpu) for cpu in cpus)
-            readers.append(Reader(python, name, ["--models", models, "--cpus", numbers, "--threads", str(len(cpus))]))
+            options = ["--models", models, "--cpus", numbers, "--threads", str(len(cpus)), *more]
+            readers.append(Reader(python, name, options))
             opened.callback(readers[-1].close)
-        label = name if len(groups) == 1 else f"{name}, {len(groups)} processes of 1 thread"
+        label = name if len(groups) == 1 else f"{name}, {len(groups)} {SHARED_OUT}"
         yield Program(label, readers, first)
 
 
@@ -213,9 +226,9 @@ def make_venv(venv: Path) -> None:
 def table(title: str, rows: Sequence[Figures]) -> str:
     """The rows as text; ratios are edge_agent's gain over the row in the same block."""
     lines = [title, f"{'':42}{'fps':>7}{'ratio':>7}{'CPU s':>7}{'peak MB':>9}{'ratio':>7}{'cold s':>8}   text"]
-    blocks = {1: rows[0], 2: next(row for row in rows[1:] if row.program.startswith(EDGE_AGENT))}
-    for n, row in enumerate(rows):
-        ours = blocks[1] if n < 3 else blocks[2]
+    blocks = {split: next(row for row in rows if (SHARED_OUT in row.program) is split) for split in (False, True)}
+    for row in rows:
+        ours = blocks[SHARED_OUT in row.program]
         gain = "" if row is ours else f"{ours.frames_per_s / row.frames_per_s:.2f}"
         memory = "" if row is ours else f"{ours.peak_mb / row.peak_mb:.2f}"
         text = "  ".join(f"{name} {value:.2f}" for name, value in shown(row.score).items())
@@ -239,6 +252,7 @@ def main() -> None:
     parser.add_argument("--score", type=Path, metavar="PATH", help="default: DIR/score.py")
     parser.add_argument("--no-score", action="store_true", help="speed and memory alone")
     parser.add_argument("--rapidocr-venv", type=Path, default=VENV, metavar="DIR")
+    parser.add_argument("--calibration", type=Path, metavar="DIR", help="also with the INT8 models promoted there")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     cpus = sorted(os.sched_getaffinity(0))[: given.threads]
@@ -246,11 +260,13 @@ def main() -> None:
         raise SystemExit(f"this process may use {len(cpus)} CPUs; --threads {given.threads} needs as many")
     score = None if given.no_score else (given.score or given.frames / "score.py").resolve()
     make_venv(given.rapidocr_venv)
+    calibration = None if given.calibration is None else given.calibration.resolve()
+    setting = Setting(given.rounds, cpus, given.rapidocr_venv, calibration)
     report = []
     for models in MODELS if given.models == "all" else (given.models,):
         for name in SETS if given.sets == "all" else (given.sets,):
             print(f"{models} on {name}", file=sys.stderr)
-            rows = compare(models, (given.frames / name).resolve(), given.rounds, cpus, given.rapidocr_venv, score)
+            rows = compare(models, (given.frames / name).resolve(), setting, score)
             if given.json:
                 report.append({"models": models, "set": name, "rows": [asdict(row) for row in rows]})
             else:

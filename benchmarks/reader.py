@@ -24,15 +24,19 @@ Read = Callable[[Any], Lines]
 EDGE_AGENT = "edge_agent"
 RAPIDOCR = "RapidOCR"
 NO_CLASSIFIER = "RapidOCR without classifier"
+CALIBRATED = "edge_agent calibrated"
 OUR_MODELS = {
     "v6": ("ppocrv6-small-det", "ppocrv6-small-rec"),
     "v4": ("ppocrv4-mobile-det", "ppocrv4-mobile-rec"),
 }
 
 
-def edge_agent(models: str, threads: int, engines: Path) -> Read:
-    """edge_agent's Pipeline with its default settings, without the encoder (RapidOCR extracts no fields)."""
-    from edge_agent.config import BackendConfig, Config, PipelineConfig
+def edge_agent(models: str, threads: int, engines: Path, calibration: Path | None = None) -> Read:
+    """edge_agent's Pipeline with its default settings, without the encoder (RapidOCR extracts no fields).
+
+    `calibration`: the folder whose promoted INT8 models serve; without one every model runs in float.
+    """
+    from edge_agent.config import BackendConfig, CalibrationConfig, Config, PipelineConfig
     from edge_agent.pipeline import load_pipeline
     from edge_agent.records import Frame
 
@@ -40,8 +44,11 @@ def edge_agent(models: str, threads: int, engines: Path) -> Read:
     config = Config(
         backend=BackendConfig(kind="onnxruntime", threads=threads),
         pipeline=PipelineConfig(detector=detector, recogniser=recogniser, encoder=None),
+        calibration=CalibrationConfig(directory=calibration),
     )
-    pipeline = load_pipeline(config, engines)
+    pipeline = load_pipeline(config, engines, float_only=calibration is None)
+    if calibration is not None and not any(pipeline.artefacts.values()):
+        raise SystemExit(f"{calibration} has no INT8 model that fits this machine; run: edge-agent calibrate")
 
     def read(image: Any) -> Lines:
         reading = pipeline.read(Frame("benchmark", 0, 0.0, 0.0, image))
@@ -94,11 +101,12 @@ def peak_mb() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("program", choices=(EDGE_AGENT, RAPIDOCR, NO_CLASSIFIER))
+    parser.add_argument("program", choices=(EDGE_AGENT, CALIBRATED, RAPIDOCR, NO_CLASSIFIER))
     parser.add_argument("--models", choices=sorted(OUR_MODELS), required=True)
     parser.add_argument("--cpus", required=True, help="the only CPUs to run on, such as 0,1")
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--engines", type=Path, default=Path("engines"))
+    parser.add_argument("--calibration", type=Path, help="folder of promoted INT8 models")
     arguments = parser.parse_args()
     os.sched_setaffinity(0, {int(cpu) for cpu in arguments.cpus.split(",")})
     answers, sys.stdout = sys.stdout, sys.stderr  # what a program prints must not come between the answers
@@ -106,8 +114,9 @@ def main() -> None:
     began = time.perf_counter()
     import cv2
 
-    if arguments.program == EDGE_AGENT:
-        read = edge_agent(arguments.models, arguments.threads, arguments.engines)
+    if arguments.program in (EDGE_AGENT, CALIBRATED):
+        calibration = arguments.calibration if arguments.program == CALIBRATED else None
+        read = edge_agent(arguments.models, arguments.threads, arguments.engines, calibration)
     else:
         read = rapidocr(arguments.models, arguments.threads, arguments.program == RAPIDOCR)
     print(json.dumps({"ready": time.perf_counter() - began}), file=answers, flush=True)
