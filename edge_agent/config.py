@@ -396,6 +396,8 @@ class MqttConfig(Section):
     """Messages under way to the broker at once without its confirmation."""
     max_payload_bytes: Annotated[int, Field(ge=1024, le=268_435_455)] = 262_144
     """Largest message sent or taken, bytes."""
+    home_assistant: Name | None = None
+    """Home Assistant's discovery prefix, homeassistant unless changed there; null: the device is not announced."""
 
     @model_validator(mode="after")
     def _keys_agree(self) -> MqttConfig:

@@ -31,6 +31,8 @@ from tests import contract
 # /usr/sbin is not on every user's PATH, and Debian puts the broker there
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
 DEADLINE_S = 20.0
+OF_A_DEVICE = re.compile("edge/[^/]+/(.+)")
+HEARD_BY_IT = re.compile("config/desired|command/[^/]+")
 
 
 def wait_until(true: Callable[[], bool], what: str, timeout_s: float = DEADLINE_S) -> None:
@@ -167,13 +169,10 @@ class Observer:
 
     def faults(self) -> list[str]:
         """How what devices said breaks the contract."""
-        said = [(one.topic.split("/", 2), one.payload) for one in self.heard if one.payload not in self._published]
-        return [
-            fault
-            for (base, _device, topic), payload in said
-            if base == "edge" and not (topic == "config/desired" or re.fullmatch("command/[^/]+", topic))
-            if (fault := contract.fault_of(topic, payload)) is not None
-        ]
+        said = [one for one in self.heard if one.payload not in self._published]
+        below = [(match[1], one.payload) for one in said if (match := OF_A_DEVICE.fullmatch(one.topic))]
+        faults = [contract.fault_of(topic, payload) for topic, payload in below if not HEARD_BY_IT.fullmatch(topic)]
+        return [fault for fault in faults if fault is not None]
 
     def wait_subscribed(self) -> None:
         assert self._subscribed.wait(DEADLINE_S), "the observer could not subscribe"

@@ -33,6 +33,10 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(args: argparse.Namespace) -> int:
     """Runs the demo; imported here, so that `--help` needs none of its libraries."""
+    from edge_agent import registry
+    from edge_agent.transports import TRANSPORTS
+
+    registry.load(TRANSPORTS, "mqtt", "transport")  # says it plainly where paho-mqtt is missing or too old
     from edge_agent.demo.run import DemoOptions, run_demo
     from edge_agent.models.spec import find_models_dir
 

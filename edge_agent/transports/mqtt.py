@@ -23,14 +23,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from queue import Empty, Full, Queue
 from typing import Any
 
-import paho.mqtt.client as paho
-from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
-from paho.mqtt.properties import Properties
-from paho.mqtt.reasoncodes import ReasonCode
-from paho.mqtt.subscribeoptions import SubscribeOptions
+from paho.mqtt import __version__ as paho_version
 
 from edge_agent import messages
 from edge_agent.config import Config, MqttConfig
@@ -38,7 +35,19 @@ from edge_agent.errors import ConfigError, TransportError
 from edge_agent.records import Message
 from edge_agent.transports.base import Backoff, Inbound, Outcome, Settle
 from edge_agent.transports.causes import CauseLog, explain
+from edge_agent.transports.home_assistant import BORN, HomeAssistant, find_announced
 from edge_agent.transports.tls import tls_context
+
+try:
+    import paho.mqtt.client as paho
+    from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
+    from paho.mqtt.properties import Properties
+    from paho.mqtt.reasoncodes import ReasonCode
+    from paho.mqtt.subscribeoptions import SubscribeOptions
+except ImportError as exc:  # 1.6 has other callbacks and reason codes, and one kind of them is enough to keep right
+    raise ConfigError(
+        f"paho-mqtt {paho_version} is installed and version 2 is needed; run: pip install 'paho-mqtt>=2.0,<3'"
+    ) from exc
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +72,15 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TOPIC = re.compile(r"[^+#/\x00-\x1f\x7f-\x9f\ud800-\udfff]+(/[^+#/\x00-\x1f\x7f-\x9f\ud800-\udfff]+)*")
 
 
+@dataclass(frozen=True)
+class _Own:
+    """A message of the transport's own; `prefix` stands before its topic."""
+
+    prefix: str
+    message: Message
+    settle: Settle
+
+
 class _Session:
     """One connection, from CONNECT to its end; paho's callbacks write here what they heard, and do nothing else."""
 
@@ -71,7 +89,7 @@ class _Session:
         self.window = window
         self.max_packet_bytes: int | None = None  # the broker's own limit, where it names one
         self.in_flight: dict[int, Settle] = {}
-        self.own: deque[tuple[Message, Settle]] = deque()  # births and the farewell; they go before what is offered
+        self.own: deque[_Own] = deque()  # births and the farewell; they go before what is offered
         self.connack: tuple[ReasonCode, Properties | None] | None = None
         self.online = False
         self.online_mono: float | None = None  # stays after the end
@@ -79,6 +97,7 @@ class _Session:
         self.first = False  # no connection of this process came before
         self.stranger_before = False  # someone else has said our status since then
         self.will_seen = False  # an old will has come over it now
+        self.listener_born = False  # Home Assistant has started
         self.gave_up = False
         self.end: ReasonCode | None = None
         self.ended_by_broker = False
@@ -133,12 +152,18 @@ class MqttTransport:
     `will` is what the broker says when the connection dies (it should differ from any other process's, as by the
     time it started: a stranger under our name is known by that), `birth` gives the retained states to say after each
     connect (called on the network thread: it must be quick and safe to call from there). `inbound` gets commands and
-    the desired config; what finds it full, or is over `max_payload_bytes`, is dropped and counted.
+    the desired config; what finds it full, or is over `max_payload_bytes`, is dropped and counted. `home_assistant`
+    has what is to be said there.
     Raises ConfigError for a device id that is no topic level and for password or certificate files it cannot use.
     """
 
     def __init__(
-        self, config: MqttConfig, device_id: str, will: Message, birth: Callable[[], list[Message]] = list
+        self,
+        config: MqttConfig,
+        device_id: str,
+        will: Message,
+        birth: Callable[[], list[Message]] = list,
+        home_assistant: HomeAssistant | None = None,
     ) -> None:
         if not _NAME.fullmatch(device_id):
             raise ConfigError(f"device_id is {device_id[:80]!r}; use 1 to 64 of the characters A-Z a-z 0-9 . _ -")
@@ -150,6 +175,7 @@ class MqttTransport:
         self._prefix = f"{config.base_topic}/{device_id}/"
         self._will = will
         self._birth = birth
+        self._home_assistant = home_assistant
         self._protocol = PROTOCOLS[config.protocol]
         self._new_client()  # a password or certificate file that cannot be used shows now
         self._backoff = Backoff(config.reconnect_min_s, config.reconnect_max_s)
@@ -172,7 +198,7 @@ class MqttTransport:
         cls, config: Config, device_id: str, will: Message, birth: Callable[[], list[Message]]
     ) -> MqttTransport:
         """The transport that a whole configuration asks for."""
-        return cls(config.mqtt, device_id, will, birth)
+        return cls(config.mqtt, device_id, will, birth, HomeAssistant(config, device_id, find_announced()))
 
     # What the publisher calls
 
@@ -197,7 +223,7 @@ class MqttTransport:
     def send(self, message: Message, settle: Settle) -> None:
         with self._lock:
             session = self._session
-            refusal = self._refusal(message, session)
+            refusal = self._refusal(self._prefix, message, session)
             if refusal is None:
                 if session is None or not session.online:
                     raise TransportError(f"not connected: {self._cause}")
@@ -206,7 +232,7 @@ class MqttTransport:
                     raise TransportError("the connection was renewed; offer again what was lost, then the rest")
                 if session.room == 0:
                     raise TransportError(f"{len(session.in_flight)} messages await confirmation: the window is full")
-                self._publish(session, message, settle)
+                self._publish(session, _Own(self._prefix, message, settle))
         if refusal is None:
             self._wake()
         else:
@@ -313,6 +339,10 @@ class MqttTransport:
             session.will_seen = False
             log.info("an old last will came over our newer status; saying it again")
             self._say_birth(session)
+        if session.listener_born and session.online:
+            session.listener_born = False
+            log.info("Home Assistant has started; announcing this device again")
+            self._announce(session)
 
     def _go_online(self, session: _Session, properties: Properties | None) -> None:
         session.window = min(session.window, getattr(properties, "ReceiveMaximum", session.window))
@@ -320,6 +350,7 @@ class MqttTransport:
         session.first = not self._known_statuses
         self._subscribe(session.client)  # before the birth: the retained status comes as it was before us
         self._say_birth(session)
+        self._announce(session)
         with self._lock:
             session.online = True
             session.online_mono = time.monotonic()
@@ -339,11 +370,20 @@ class MqttTransport:
             client.subscribe([(command, as_published), (desired, SubscribeOptions(qos=1)), (status, others_only)])
         else:
             client.subscribe([(topic, 1) for topic in (*wanted, status)])
+        if self._home_assistant is not None and self._home_assistant.birth_topic is not None:
+            client.subscribe(self._home_assistant.birth_topic, 1)
 
     def _say_birth(self, session: _Session) -> None:
         births = self._birth()
         with self._lock:
-            session.own.extend((message, self._settle_birth) for message in births)
+            session.own.extend(_Own(self._prefix, message, self._settle_birth) for message in births)
+        self._send_own(session)
+
+    def _announce(self, session: _Session) -> None:
+        if self._home_assistant is None:
+            return
+        with self._lock:
+            session.own.extend(_Own("", message, settle) for message, settle in self._home_assistant.announcements())
         self._send_own(session)
 
     def _send_own(self, session: _Session) -> None:
@@ -351,13 +391,13 @@ class MqttTransport:
         refused: list[tuple[Settle, str]] = []
         with self._lock:
             while session.own and len(session.in_flight) < session.window:
-                message, settle = session.own[0]
-                refusal = self._refusal(message, session)
+                own = session.own[0]
+                refusal = self._refusal(own.prefix, own.message, session)
                 if refusal is not None:
-                    refused.append((settle, refusal))
+                    refused.append((own.settle, refusal))
                 else:
                     try:
-                        self._publish(session, message, settle)
+                        self._publish(session, own)
                     except TransportError:
                         break  # the connection is ending: all of them will be settled as lost
                 session.own.popleft()
@@ -377,7 +417,7 @@ class MqttTransport:
             self._session = None
             self._loss_unnoticed = self._loss_unnoticed or session.online
             session.online = False
-            lost = [*session.in_flight.values(), *(settle for _, settle in session.own)]
+            lost = [*session.in_flight.values(), *(own.settle for own in session.own)]
             session.in_flight.clear()
             session.own.clear()
         if (sock := session.client.socket()) is not None:
@@ -439,6 +479,9 @@ class MqttTransport:
         except UnicodeDecodeError:
             self.inbound_dropped += 1
             return
+        if self._home_assistant is not None and topic == self._home_assistant.birth_topic:
+            self._hear_listener(bytes(message.payload), message.retain)
+            return
         if topic == self._will.topic:
             self._hear_status(bytes(message.payload), message.retain)
             return
@@ -461,30 +504,37 @@ class MqttTransport:
         else:
             session.stranger_before = payload not in self._known_statuses and payload != self._will.payload
 
+    def _hear_listener(self, payload: bytes, retained: bool) -> None:
+        session = self._session
+        if session is not None and payload == BORN and not retained:  # who was there before us has heard us already
+            session.listener_born = True
+
     def _on_subscribe(self, _c: paho.Client, _u: Any, _mid: int, reasons: list[ReasonCode], _p: Any) -> None:
         # the third is our own status: a broker may well keep a device from hearing that
         refused = [str(reason) for reason in reasons[:2] if reason.is_failure]
         if refused:
-            log.warning("%s lets us hear no commands or config (%s); check its access list", self._where, refused[0])
+            what = "commands or config" if len(reasons) > 1 else "word of Home Assistant's start"
+            log.warning("%s lets us hear no %s (%s); check its access list", self._where, what, refused[0])
 
     # paho's client
 
-    def _publish(self, session: _Session, message: Message, settle: Settle) -> None:
+    def _publish(self, session: _Session, own: _Own) -> None:
         """Hands the message to paho; the lock is held, so that its confirmation finds it in flight."""
-        info = session.client.publish(self._prefix + message.topic, message.payload, message.qos, message.retain)
+        message = own.message
+        info = session.client.publish(own.prefix + message.topic, message.payload, message.qos, message.retain)
         if info.rc != MQTTErrorCode.MQTT_ERR_SUCCESS:
             raise TransportError(f"not taken now: {paho.error_string(info.rc)}")
-        session.in_flight[info.mid] = settle
+        session.in_flight[info.mid] = own.settle
         if message.topic == self._will.topic:
             self._known_statuses.append(message.payload)
 
-    def _refusal(self, message: Message, session: _Session | None) -> str | None:
+    def _refusal(self, prefix: str, message: Message, session: _Session | None) -> str | None:
         """Why the message can never be sent, or None."""
         size_bytes = len(message.payload)
         if size_bytes > self._config.max_payload_bytes:
             limit_bytes = self._config.max_payload_bytes
             return f"{message.topic}: {size_bytes} bytes are over mqtt.max_payload_bytes, {limit_bytes}"
-        topic = self._prefix + message.topic
+        topic = prefix + message.topic
         if not _TOPIC.fullmatch(message.topic) or len(topic.encode()) > 65_535:
             return f"{message.topic[:80]!r} is no topic to publish on; it has wildcards, empty levels or controls"
         limit = None if session is None else session.max_packet_bytes
@@ -511,11 +561,15 @@ class MqttTransport:
     def _say_farewell(self, farewell: Message, timeout_s: float) -> bool:
         """Whether the broker has confirmed it."""
         confirmed: Queue[bool] = Queue()
+
+        def settled(outcome: Outcome, _reason: str) -> None:
+            confirmed.put(outcome is Outcome.DELIVERED)
+
         with self._lock:
             session = self._session
             if session is None or not session.online:
                 return False
-            session.own.append((farewell, lambda outcome, _: confirmed.put(outcome is Outcome.DELIVERED)))
+            session.own.append(_Own(self._prefix, farewell, settled))
         self._wake()
         try:
             return confirmed.get(timeout=timeout_s)

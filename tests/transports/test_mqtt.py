@@ -166,6 +166,33 @@ def test_broker_without_mqtt_5_is_met_with_3_1_1(make: Make) -> None:
     assert seen == [5, 4]
 
 
+OLD_PAHO = {  # as 1.6 is laid out: without `enums`, and with reason codes of another name
+    "paho/__init__.py": "",
+    "paho/mqtt/__init__.py": '__version__ = "1.6.1"\n',
+    "paho/mqtt/client.py": "class Client: ...\n",
+    "paho/mqtt/properties.py": "class Properties: ...\n",
+    "paho/mqtt/reasoncodes.py": "class ReasonCodes: ...\n",
+    "paho/mqtt/subscribeoptions.py": "class SubscribeOptions: ...\n",
+}
+
+
+@pytest.mark.parametrize("verb", ["run --config config.yaml", "demo --frames 1", "bench outbox"])
+def test_paho_of_version_1_is_refused_with_what_to_do(tmp_path: Path, verb: str) -> None:
+    """Field case MQ-12: version 2 alone is supported."""
+    for name, source in OLD_PAHO.items():
+        path = tmp_path / "old" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+    (tmp_path / "config.yaml").write_text("mqtt:\n  port: 1\n")
+    environ = {**os.environ, "PYTHONPATH": f"{tmp_path / 'old'}:{Path(__file__).resolve().parents[2]}"}
+    command = [sys.executable, "-m", "edge_agent", *verb.split()]
+    ended = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 78
+    assert ended.stderr.splitlines()[-1] == (
+        "edge-agent: paho-mqtt 1.6.1 is installed and version 2 is needed; run: pip install 'paho-mqtt>=2.0,<3'"
+    )
+
+
 # Login and TLS
 
 
