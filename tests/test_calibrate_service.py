@@ -19,7 +19,7 @@ UNIT = ROOT / "systemd" / "edge-agent-calibrate.service"
 
 @pytest.fixture
 def service() -> configparser.SectionProxy:
-    unit = configparser.ConfigParser(interpolation=None, strict=True)
+    unit = configparser.ConfigParser(interpolation=None, strict=False)
     unit.optionxform = str  # type: ignore[assignment, method-assign]
     unit.read(UNIT)
     return unit["Service"]
