@@ -7,6 +7,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+PARTIAL = ".partial"  # ends the name, `.<file's name>-<any>.partial`, of what a process that was killed was writing
+
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o644, *, durable: bool = True) -> None:
     """Puts `content` in the file's place: a reader finds the old bytes or the new ones, also after a power cut.
@@ -15,7 +17,7 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644, *, durable: 
     missing. Raises OSError; nothing half-written stays then.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", suffix=PARTIAL, dir=path.parent)
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from typing import Any, Literal, cast
 
 from edge_agent.backends.base import Profile, Shape
 from edge_agent.errors import ModelError
+from edge_agent.files import PARTIAL, write_atomically
 
 Precision = Literal["fp16", "fp32", "int8"]
 PRECISIONS: tuple[Precision, ...] = ("fp16", "fp32", "int8")
@@ -275,7 +275,7 @@ class PlanStore:
         """Removes what a builder of this plan that was ended had half written; for who holds `building`."""
         stems = (self.plan_path(key).stem, self.timing_cache_path(key.environment).stem)
         for stem in stems:
-            for leftover in self.directory.glob(f"{_glob_safe(stem)}-*.partial"):
+            for leftover in self.directory.glob(f".{_glob_safe(stem)}*{PARTIAL}"):
                 leftover.unlink(missing_ok=True)
 
     def forget_tries(self, key: PlanKey) -> None:
@@ -337,29 +337,8 @@ class PlanStore:
                 path = self.plan_path(manifest.key)
                 for part in (path.with_suffix(".json"), path, path.with_suffix(".tries")):
                     part.unlink(missing_ok=True)
-        for leftover in self.directory.glob(f"{_glob_safe(key.model)}-*.partial"):
+        for leftover in self.directory.glob(f".{_glob_safe(key.model)}-*{PARTIAL}"):
             leftover.unlink(missing_ok=True)
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replaces a file so that after a crash or power cut either the old or the new content is there, whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem + "-", suffix=".partial")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def file_sha256(onnx_path: Path) -> str:

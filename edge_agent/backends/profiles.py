@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from edge_agent.backends.base import Profile, Shape
-from edge_agent.backends.plan import write_atomically
+from edge_agent.files import write_atomically
 
 Shapes = tuple[tuple[str, Shape], ...]
 MOST_SHAPES = 500  # different ones that are remembered per model

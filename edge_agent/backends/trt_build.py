@@ -28,9 +28,10 @@ from edge_agent.backends.build_job import (
     sounds_like_memory,
 )
 from edge_agent.backends.half import half_precision
-from edge_agent.backends.plan import PlanStore, is_quantised, write_atomically
+from edge_agent.backends.plan import PlanStore, is_quantised
 from edge_agent.child_process import be_the_first_to_go, own_standard_output
 from edge_agent.errors import EdgeAgentError, ModelError
+from edge_agent.files import write_atomically
 
 BEAT_S = 5.0  # how often a builder that cannot tell its progress says that it is alive
 # beside workspace and weights a builder holds the CUDA context, its kernels and the libraries

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from edge_agent import files
 from edge_agent.errors import ModelError
 from edge_agent.models.digest import sha256_of
 from edge_agent.models.spec import MANIFEST_FILE, ModelSpec
@@ -119,21 +118,6 @@ def state(spec: ModelSpec, directory: Path) -> str:
 def write_atomically(path: Path, content: bytes) -> None:
     """Writes a file so that a crash leaves the old one or the new one; ModelError where the folder refuses it."""
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        files.write_atomically(path, content)
     except OSError as exc:
         raise ModelError(f"{path} cannot be written: {exc.strerror}; check the folder's owner and free space") from exc

@@ -193,7 +193,7 @@ def test_giving_up_ends_the_child_leaves_nothing_half_written_and_counts_no_try(
     attend_until(site.attend, lambda _: bool(mark.exists() and mark.read_text()))
     pid = int(mark.read_text())
     key = site.request("net").key
-    half_written = site.store.directory / f"{site.store.plan_path(key).stem}-x1y2.partial"
+    half_written = site.store.directory / f".{site.store.plan_path(key).name}-x1y2.partial"
     half_written.write_bytes(b"the first half of a plan")
     assert alive(pid)
     assert site.tries("net") == 1

@@ -13,6 +13,7 @@ import onnx
 import pytest
 import yaml
 
+from edge_agent import files
 from edge_agent.errors import ModelError
 from edge_agent.models import charset, manifest, wheels
 from edge_agent.models.fetch import fetch
@@ -335,7 +336,7 @@ def test_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path, monkeypa
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(manifest.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(ModelError, match=r"file cannot be written: No space left on device"):
         manifest.write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
