@@ -339,9 +339,9 @@ def capture(name: str, config: CameraConfig, mailbox: Mailbox, vitals: Vitals) -
 
 def sampler(config: Config, agent: Agent, publisher: Publisher) -> Sampler:
     """Telemetry of this machine and this agent, put into the outbox at an interval."""
-    sensors = [sensor for row in SENSORS for sensor in registry.load(SENSORS, row, "sensor")()]
+    probes = [registry.load(SENSORS, row, "sensor")(Path("/")) for row in SENSORS]
     sections = {**agent.sections(), "publisher": lambda: asdict(publisher.stats())}
-    return Sampler(sensors, sections, config.telemetry.interval_s, agent.outbox.put)
+    return Sampler(probes, sections, config.telemetry.interval_s, agent.outbox.put)
 
 
 def remote_control(access: RemoteAccess, agent: Agent) -> RemoteControl:

@@ -11,9 +11,16 @@ from typing import Any
 import psutil
 
 from edge_agent.errors import SensorError
-from edge_agent.telemetry.base import Sensor
+from edge_agent.telemetry.base import Probe, Sensor
+from edge_agent.telemetry.thermal import ZONE
 
 log = logging.getLogger(__name__)
+
+
+def probe(root: Path = Path("/")) -> Probe:
+    """The host's rows; they are this machine's own wherever `root` is."""
+    rows = sensors()
+    return lambda: rows
 
 
 def sensors(folder: Path = Path()) -> list[Sensor]:
@@ -50,7 +57,8 @@ def _guarded(read: Callable[[], float]) -> Callable[[], float]:
 
 
 def _temperature_places() -> list[tuple[str, str, int]]:
-    """Name, chip and position of each temperature, such as `temp_c.coretemp_core_0`."""
+    """Name, chip and position of each temperature, such as `temp_c.coretemp_core_0`; zones of the chip are those of
+    telemetry.thermal."""
     try:
         found = sorted(_temperatures().items())
     except (OSError, psutil.Error) as exc:
@@ -59,6 +67,7 @@ def _temperature_places() -> list[tuple[str, str, int]]:
     return [
         (f"temp_c.{_label(chip, reading.label, position)}", chip, position)
         for chip, readings in found
+        if not ZONE.match(chip)
         for position, reading in enumerate(readings)
     ]
 

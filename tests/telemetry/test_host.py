@@ -14,6 +14,7 @@ from edge_agent import registry, telemetry
 from edge_agent.errors import SensorError
 from edge_agent.telemetry.base import Sensor
 from edge_agent.telemetry.host import sensors
+from tests.telemetry import boards
 
 
 def row(rows: list[Sensor], name: str) -> Sensor:
@@ -21,8 +22,8 @@ def row(rows: list[Sensor], name: str) -> Sensor:
 
 
 @pytest.mark.parametrize("group", sorted(telemetry.SENSORS))
-def test_every_sensor_of_the_table_has_its_own_name_and_a_unit_in_it(group: str) -> None:
-    rows: list[Sensor] = registry.load(telemetry.SENSORS, group, "sensor group")()
+def test_every_sensor_of_the_table_has_its_own_name_and_a_unit_in_it(group: str, tmp_path: Path) -> None:
+    rows: list[Sensor] = registry.load(telemetry.SENSORS, group, "sensor group")(boards.orin_nano(tmp_path))()
     names = [sensor.name for sensor in rows]
     assert len(set(names)) == len(names)
     for sensor in rows:
@@ -72,6 +73,13 @@ def test_temperature_rows_follow_the_chips_and_a_lost_one_says_so(monkeypatch: p
     del chips["coretemp"]
     with pytest.raises(SensorError, match="temperature 1 of coretemp is gone"):
         rows["temp_c.coretemp_core_0"].read()
+
+
+def test_zones_of_the_chip_are_left_to_their_own_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = type("Reading", (), {"label": "", "current": 45.0})()
+    chips = {"cpu_thermal": [reading], "gpu-thermal": [reading], "nvme": [reading]}
+    monkeypatch.setattr(psutil, "sensors_temperatures", lambda: chips, raising=False)
+    assert [sensor.name for sensor in sensors() if sensor.unit == "c"] == ["temp_c.nvme"]
 
 
 def test_machine_without_temperatures_has_no_such_rows(monkeypatch: pytest.MonkeyPatch) -> None:

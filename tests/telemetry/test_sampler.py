@@ -15,7 +15,7 @@ import pytest
 from edge_agent.errors import SensorError
 from edge_agent.records import Message
 from edge_agent.telemetry.base import Sensor
-from edge_agent.telemetry.host import sensors
+from edge_agent.telemetry.host import probe
 from edge_agent.telemetry.sampler import Sampler
 from edge_agent.telemetry.vitals import Vitals
 
@@ -35,7 +35,7 @@ def raising(error: Exception) -> Callable[[], float]:
 
 
 def make(rows: list[Sensor], **sections: Callable[[], Any]) -> Sampler:
-    return Sampler(rows, sections, 10.0, lambda message: None, lambda: 1_800_000_000.0)
+    return Sampler([lambda: rows], sections, 10.0, lambda message: None, lambda: 1_800_000_000.0)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,26 @@ def test_sensor_that_works_again_is_warned_of_anew(caplog: pytest.LogCaptureFixt
     assert len(caplog.records) == 2
 
 
+def test_sensor_that_is_not_expected_is_missed_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    sampler = make([Sensor("temp_c.cv0", "c", raising(SensorError("gated")), expected=False)])
+    assert strict(sampler.sample())["absent"] == {"temp_c.cv0": "SensorError: gated"}
+    assert caplog.records == []
+
+
+def test_sensors_that_come_and_go_are_looked_for_at_each_sample() -> None:
+    looks = iter([[], [Sensor("gpu_load_percent", "percent", lambda: 12.5)], []])
+    sampler = Sampler([lambda: next(looks)], {}, 10.0, lambda message: None)
+    assert ["gpu_load_percent" in strict(sampler.sample()) for _ in range(3)] == [False, True, False]
+
+
+def test_beat_comes_however_seldom_messages_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edge_agent.telemetry.sampler.BEAT_S", 0.02)
+    beats: Queue[int] = Queue()
+    with Sampler([], {}, 3600.0, lambda message: None, beat=lambda: beats.put(1)):
+        for _ in range(3):
+            beats.get(timeout=10)
+
+
 def test_sections_are_asked_at_each_sample_and_stay_strict() -> None:
     vitals = Vitals()
     vitals.count("cam", "offered")
@@ -97,7 +117,7 @@ def test_sections_are_asked_at_each_sample_and_stay_strict() -> None:
 def test_thread_sends_one_message_an_interval_until_the_block_ends() -> None:
     sent: Queue[Message] = Queue()
     began = time.monotonic()
-    with Sampler(sensors(), {}, 0.05, sent.put):
+    with Sampler([probe()], {}, 0.05, sent.put):
         bodies = [strict(sent.get(timeout=10)) for _ in range(3)]
     assert time.monotonic() - began >= 0.15
     assert all(body["process_rss_bytes"] > 0 for body in bodies)
@@ -114,7 +134,7 @@ def test_hanging_sensor_does_not_hold_up_the_end() -> None:
         time.sleep(3)
         return 0.0
 
-    with Sampler([Sensor("x_w", "w", hang)], {}, 0.01, lambda message: None):
+    with Sampler([lambda: [Sensor("x_w", "w", hang)]], {}, 0.01, lambda message: None):
         started.get(timeout=10)
         began = time.monotonic()
     assert time.monotonic() - began < 2.5
