@@ -315,7 +315,8 @@ NO_TOPIC_LEVELS = ["line#1", "a/+/b", "x\\0", "x" * 70_000, "../other", "..", ".
 
 @pytest.mark.parametrize("name", NO_TOPIC_LEVELS)
 def test_name_that_is_no_topic_level_is_refused(folder: Path, name: str) -> None:
-    for text in (f'device_id: "{name}"', f'mqtt: {{base_topic: "{name}"}}', f'pipeline: {{detector: "{name}"}}'):
+    mqtt = [f'mqtt: {{{key}: "{name}"}}' for key in ("base_topic", "client_id", "home_assistant")]
+    for text in (f'device_id: "{name}"', *mqtt, f'pipeline: {{detector: "{name}"}}'):
         (line,) = refusal(text)
         assert "is no name; expected 1 to 64 letters" in line or "control character" in line
         assert len(line) < 300
@@ -328,7 +329,7 @@ def test_name_of_letters_digits_dot_dash_underscore_is_taken(name: str) -> None:
     assert Config(device_id=name, cameras={name: camera()}).device_id == name
 
 
-@pytest.mark.parametrize("name", ["command", "config", "health", "status", "telemetry"])
+@pytest.mark.parametrize("name", ["command", "config", "event", "health", "status", "telemetry"])
 def test_camera_cannot_have_the_name_of_a_device_topic(folder: Path, name: str) -> None:
     (line,) = refusal(f"cameras:\n  {name}: {{kind: csi, source: 0}}\n")
     assert line.startswith(f"config.yaml:2: cameras.{name}: is a topic of the device itself")

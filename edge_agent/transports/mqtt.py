@@ -261,8 +261,9 @@ class MqttTransport:
     # The network thread
 
     def _start_thread(self, delay_s: float) -> None:
-        self._thread = threading.Thread(target=self._run, args=(delay_s,), name="mqtt", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, args=(delay_s,), name="mqtt", daemon=True)
+        thread.start()
+        self._thread = thread
 
     def _run(self, delay_s: float) -> None:
         try:
@@ -271,7 +272,11 @@ class MqttTransport:
         finally:
             if not self._closing.is_set():  # an error that nobody foresaw ends this thread, aloud; another takes over
                 log.error("the MQTT network thread died; a new one takes over")
-                self._start_thread(self._backoff.next_s())
+                delay_s = self._backoff.next_s()
+                try:
+                    self._start_thread(delay_s)
+                except RuntimeError:  # the system gives no thread: this one goes on
+                    self._run(delay_s)
 
     def _connect_and_serve(self) -> float:
         """One connection from start to end; returns after how many seconds to try the next one."""
@@ -431,6 +436,11 @@ class MqttTransport:
         if session.connack is None:
             if session.gave_up:
                 return f"{self._where} accepts connections but says nothing for {self._config.connect_timeout_s:g} s"
+            if self._config.tls:
+                return (
+                    f"{self._where} closed the connection after TLS was set up; does it want a certificate of this"
+                    " device that it trusts (mqtt.cert_file), and does it speak the mqtt.protocol?"
+                )
             return (
                 f"{self._where} closed the connection without an answer; is it an MQTT port, with TLS as mqtt.tls says,"
                 " and does it speak the mqtt.protocol?"

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import paho.mqtt.client as paho
 import pytest
 
 from edge_agent import messages
@@ -126,13 +127,27 @@ def test_connects_by_itself_when_the_broker_comes_late(make_broker: Callable[...
     assert transport.cause is None
 
 
-def test_cause_is_logged_once_however_often_it_is_tried(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("reason", ["without an answer", "refused the login", "is for another name"])
+def test_cause_is_logged_once_however_often_it_is_tried(
+    make_broker: Callable[..., Broker], make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture, reason: str
+) -> None:
+    """Field case MQ-5: a try that fails is not taken for online, and is not said at every retry."""
     caplog.set_level(logging.INFO)
-    with Proxy(free_port()) as proxy:  # nothing is behind it: each connection is closed without a word
-        transport = make(config(proxy.port))
-        wait_cause(transport, "without an answer")
+    port, keys = free_port(), {}
+    if reason == "refused the login":
+        port = make_broker("allow_anonymous false").start().port
+    elif reason == "is for another name":
+        authority = make_authority(tmp_path)
+        server = make_certificate(tmp_path, "server", authority, "DNS:broker.plant.local")
+        port = make_broker(f"allow_anonymous true\ncertfile {server.cert}\nkeyfile {server.key}").start().port
+        keys = {"tls": True, "ca_file": authority.cert}
+    with Proxy(port) as proxy:  # where nothing is behind it, each connection is closed without a word
+        transport = make(config(proxy.port, **keys))
+        wait_cause(transport, reason)
         wait_until(lambda: proxy.accepted > 5, "several tries")
-    said = [record for record in caplog.records if "without an answer" in record.getMessage()]
+        assert not transport.connected
+        assert transport.room == 0
+    said = [record for record in caplog.records if reason in record.getMessage()]
     assert len(said) == 1
 
 
@@ -234,6 +249,26 @@ def test_tls_with_client_certificate_connects(make_broker: Callable[..., Broker]
     settled.wait(Outcome.DELIVERED, 50)
     wait_until(lambda: "yet" not in (anonymous.cause or "yet"), "a cause")
     assert not anonymous.connected
+
+
+@pytest.mark.parametrize("shown", ["none", "of another authority"])
+def test_missing_or_foreign_client_certificate_is_named(
+    make_broker: Callable[..., Broker], make: Make, tmp_path: Path, shown: str
+) -> None:
+    authority = make_authority(tmp_path)
+    server = make_certificate(tmp_path, "server", authority, "IP:127.0.0.1")
+    broker = make_broker(
+        f"allow_anonymous true\ncafile {authority.cert}\ncertfile {server.cert}\nkeyfile {server.key}\n"
+        "require_certificate true"
+    ).start()
+    own = {}
+    if shown != "none":
+        (tmp_path / "other").mkdir()
+        device = make_certificate(tmp_path / "other", "device", make_authority(tmp_path / "other"), "DNS:dev-1")
+        own = {"cert_file": device.cert, "key_file": device.key}
+    transport = make(config(broker.port, tls=True, ca_file=authority.cert, **own))
+    wait_cause(transport, "mqtt.cert_file")
+    assert not transport.connected
 
 
 @pytest.mark.parametrize(
@@ -645,7 +680,42 @@ def test_broker_that_comes_back_with_an_old_status_is_no_id_conflict(broker: Bro
         wait_connected(transport)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+DIES = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+
+
+def once(real: Callable[..., Any], fault: BaseException) -> Callable[..., Any]:
+    """`real`, that raises the first time."""
+    faults = [fault]
+
+    def call(*args: Any) -> Any:
+        if faults:
+            raise faults.pop()
+        return real(*args)
+
+    return call
+
+
+@DIES
+@pytest.mark.parametrize("method", ["loop_read", "loop_write", "loop_misc", "connect"])
+@pytest.mark.parametrize("fault", [RuntimeError("a fault in the library"), MemoryError(), SystemExit(1)], ids=repr)
+def test_dead_network_thread_is_replaced_whatever_it_died_of(
+    broker: Broker,
+    make: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    method: str,
+    fault: BaseException,
+) -> None:
+    monkeypatch.setattr(paho.Client, method, once(getattr(paho.Client, method), fault))
+    transport = make(config(broker.port))
+    wait_until(lambda: "network thread died" in caplog.text, "the death noticed")
+    wait_connected(transport)
+    settled = Settled()
+    offer(transport, Message("cam/result", b"1"), settled)
+    settled.wait(Outcome.DELIVERED)
+
+
+@DIES
 def test_dead_network_thread_is_replaced(broker: Broker, make: Make, caplog: pytest.LogCaptureFixture) -> None:
     calls: list[int] = []
 
@@ -662,3 +732,48 @@ def test_dead_network_thread_is_replaced(broker: Broker, make: Make, caplog: pyt
     settled = Settled()
     offer(transport, Message("cam/result", b"1"), settled)
     settled.wait(Outcome.DELIVERED)
+
+
+@DIES
+def test_network_thread_that_cannot_be_replaced_goes_on(
+    broker: Broker, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    start = threading.Thread.start
+
+    def birth() -> list[Message]:
+        calls.append(1)
+        if len(calls) < 4:
+            monkeypatch.setattr(threading.Thread, "start", refuse)
+            raise RuntimeError("a fault in the agent")
+        return [BIRTH]
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "mqtt":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    transport = make(config(broker.port), birth=birth)
+    wait_connected(transport)
+    settled = Settled()
+    offer(transport, Message("cam/result", b"1"), settled)
+    settled.wait(Outcome.DELIVERED)
+    transport.close(STOPPED, 5.0)
+    wait_until(lambda: "Client edge-agent-dev-1 disconnected." in broker.log(), "DISCONNECT in the broker's log")
+
+
+@DIES
+def test_message_under_way_at_the_death_of_the_network_thread_is_lost_and_not_forgotten(
+    broker: Broker, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Proxy(broker.port) as proxy:
+        transport = make(config(proxy.port))
+        wait_connected(transport)
+        wait_until(lambda: transport.room == 20, "the birth confirmed")
+        proxy.swallow_answers = True
+        settled = Settled()
+        offer(transport, Message("cam/result", b"1"), settled)
+        monkeypatch.setattr(paho.Client, "loop_misc", once(paho.Client.loop_misc, RuntimeError("a fault")))
+        settled.wait(Outcome.LOST)
+        proxy.swallow_answers = False
+        wait_connected(transport)
