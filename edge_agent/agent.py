@@ -96,6 +96,8 @@ def run_agent(
         meanwhile = config.backend.tensorrt.serve_while_building
         pipeline = opened.enter_context(load_pipeline(config, models_dir, report, serve_while_building=meanwhile))
         pipeline.warm_up()
+        if stop.is_set():
+            raise StoppedEarly
         no_text = NoTextLimit(config.pipeline.no_text_interval_s)
         calibration_dir = find_calibration_dir(config.calibration.directory, models_dir)
         calibrating = ProgressWatch(calibration_dir / PROGRESS_FILE)
@@ -299,7 +301,7 @@ class Agent:
 
 
 class StoppedEarly(Exception):
-    """The wish to stop came while start-up waited for a build; raised through the build, which ends with it."""
+    """The wish to stop came during start-up; raised through a build that it waits for, which ends with it."""
 
 
 class BuildReport:

@@ -25,7 +25,7 @@ from edge_agent.errors import CalibrationRefused, ConfigError, EdgeAgentError, M
 
 CHILD_COMMAND = (sys.executable, "-m", "edge_agent.calibrate.child")
 STDERR_KEPT_BYTES = 4000
-ASK_TO_END_S = 5.0
+ASK_TO_END_S = 2.0  # with cameras and the broker silent as well, an agent that is told to stop ends within 10 s
 # how the child names what ended it; another kind is a fault of this program
 KINDS: Mapping[str, type[EdgeAgentError]] = {
     "CalibrationRefused": CalibrationRefused,
