@@ -31,11 +31,7 @@ MAX_STATE_CHARS = 255  # longest state that Home Assistant takes
 HOTTEST = (
     "{% set known = (value_json.temp_c or {}).values() | reject('none') | list %}{{ known | max if known else none }}"
 )
-# VDD_IN is the whole module's on a Jetson Orin that has it; elsewhere the rails add up to it
-POWER = (
-    "{% set rails = value_json.power_w or {} %}{% set known = rails.values() | reject('none') | list %}"
-    "{{ rails.get('VDD_IN') or (known | sum | round(2) if known else none) }}"
-)
+POWER = "{{ (value_json.power_w or {}).get('total') }}"
 # names with values; of a frame without fields its lines; a backlog does not overwrite what was read since
 READING = (
     "{% if value_json.historical %}{{ this.state }}{% else %}{% set said %}"
