@@ -18,10 +18,10 @@ from edge_agent.calibrate.timing import Timing, TimingLimits, weighted
 from edge_agent.calibrate.trial import Pace, SearchLimits, SearchResult, Trial
 from edge_agent.calibrate.workbench import Judge, Workbench
 
-QUICK = TimingLimits(warm_up_laps=1, most_laps=8, seconds=1.5)  # of one set of groups in the search
-THOROUGH = TimingLimits(warm_up_laps=2, most_laps=40, seconds=12.0)  # of the one that is judged
-# The search on a CPU: a trial takes seconds. On TensorRT each is a build of minutes.
-QUICK_SEARCH = SearchLimits(most_trials=32)
+QUICK = TimingLimits(warm_up_laps=1, most_laps=8, seconds=1.0)  # of one set of groups in the search
+FEW_SHAPES = 3  # that a trial is timed with; the one that is judged is timed with up to 12
+THOROUGH = TimingLimits(warm_up_laps=1, most_laps=40)  # of the one that is judged; how long, the recipe says
+# On a CPU a trial takes seconds, and the recipe says how many are made. On TensorRT each is a build of minutes.
 BUILDING_SEARCH = SearchLimits(most_trials=8, most_builds=12, always_alone=False)
 # The frames for searching are few: there one character more or less is a third of what a gate allows. What goes a
 # little beyond is left to the judge, who has more of them.
@@ -31,9 +31,11 @@ Report = Callable[[str, float], None]  # the step, and its share done, 0..1
 
 @dataclass(frozen=True, eq=False)
 class Earned:
-    """What became of one model. `content`: the INT8 file that was judged; None where no set of groups passed."""
+    """What became of one model. `content`: the INT8 file that was judged; None where no set of groups passed. `key`:
+    of the ranges."""
 
     found: SearchResult
+    key: str
     ranges: Ranges
     content: bytes | None = None
     judgement: Judgement | None = None
@@ -44,10 +46,10 @@ def earn(subject: Subject, stage: str, bench: Workbench, threads: int, report: R
     """Measures ranges, searches the largest set of groups that holds the gates and is fast, and judges it on the
     frames that were held back. What was finished before an interruption is taken from disk."""
     ranges, key = subject.ranges(threads, lambda share: report("ranges", share))
-    searcher = Searcher(subject, stage, bench, ranges, key, report)
+    searcher = Searcher(subject, stage, bench, ranges, key, threads, report)
     found = searcher.result()
     if not found.passed:
-        return Earned(found, ranges)
+        return Earned(found, key, ranges)
     content = subject.quantised(ranges, found.method, found.chosen)
     report("judging", 0.0)
     judge = bench.judge(stage, "held_out", subject.recipe.gates)
@@ -55,30 +57,56 @@ def earn(subject: Subject, stage: str, bench: Workbench, threads: int, report: R
     with subject.loaded(content, bench.pipeline.backend) as engine:
         judgement = judge.judge(engine, found.most_damaging)
         report("judging", 0.6)
-        timing = bench.timing(stage, engine, searcher.feeds, THOROUGH, energy=True)
+        if not judgement.passed and not found.most_damaging:  # the advice is to name the groups at fault
+            found = searcher.with_each_alone(found)
+            judgement = judge.judge(engine, found.most_damaging)
+        limits = replace(THOROUGH, seconds=subject.recipe.timing_s)
+        timing = bench.timing(stage, engine, searcher.feeds, limits, energy=True)
     slower = [row.group for row in found.sensitivity if row.gain_ms is not None and row.gain_ms < 0]
     gates = (*judgement.gates, speed_gate(timing, subject.recipe.gates, slower))
     report("judging", 1.0)
-    return Earned(found, ranges, content, replace(judgement, gates=gates), timing)
+    return Earned(found, key, ranges, content, replace(judgement, gates=gates), timing)
+
+
+def with_each_alone(
+    earned: Earned, subject: Subject, stage: str, bench: Workbench, threads: int, report: Report
+) -> Earned:
+    """The same with every group measured alone, for the report: what was promoted need not wait for it."""
+    searcher = Searcher(subject, stage, bench, earned.ranges, earned.key, threads, report, "measuring each group")
+    return replace(earned, found=searcher.with_each_alone(earned.found))
 
 
 class Searcher:
-    """Searches the groups of one model on the frames for searching; `feeds` are what times are measured with."""
+    """Searches the groups of one model on the frames for searching; `feeds` are what times are measured with, and
+    `few_feeds` in trials. What was tried is kept on disk, bound to all that it depends on."""
 
     def __init__(
-        self, subject: Subject, stage: str, bench: Workbench, ranges: Ranges, ranges_key: str, report: Report
+        self,
+        subject: Subject,
+        stage: str,
+        bench: Workbench,
+        ranges: Ranges,
+        ranges_key: str,
+        threads: int,
+        report: Report,
+        step: str = "searching",
     ) -> None:
         self.subject = subject
         self.stage = stage
         self.bench = bench
         self.ranges = ranges
-        self.feeds = weighted(subject.feeds.feeds(), subject.feeds.shapes())
+        self.feeds = weighted(subject.feeds.feeds(), subject.feeds.met())
+        self.few_feeds = weighted(subject.feeds.feeds(), subject.feeds.met(), FEW_SHAPES)
+        self._threads = threads
+        self._limits = SearchLimits(most_trials=subject.recipe.most_trials, always_alone=False)
         self._report = report
+        self._step = step
         self._trials = 0
         facts = {
             "ranges": ranges_key,
             "collection": bench.collection.digest,
             "gates": subject.recipe.gates.model_dump(),
+            "threads": threads,
         }
         self._cache = BoundCache(subject.directory / WORK_FOLDER / "trials.json", facts)
         self._kept: dict[str, dict[str, object]] = self._cache.get() or {}
@@ -92,14 +120,27 @@ class Searcher:
         pace = Pace(float_ms, self.subject.recipe.gates.min_speedup)
         groups, methods = self.subject.groups, self.subject.methods
         if backend.name != "tensorrt":
-            return self._searched(groups, methods, backend, QUICK_SEARCH, pace)
-        on_cpu = OrtBackend()
-        foreseen = self._searched(groups, methods, on_cpu, replace(QUICK_SEARCH, always_alone=True), None)
+            return self._searched(groups, methods, backend, self._limits, pace)
+        foreseen = self._searched(groups, methods, OrtBackend(self._threads), self._limits, None)
         if not foreseen.passed:
             return foreseen
         chosen = [group for group in groups if group.name in foreseen.chosen]
         built = self._searched(chosen, (foreseen.method,), backend, BUILDING_SEARCH, pace)
         return merged(foreseen, built)
+
+    def with_each_alone(self, found: SearchResult) -> SearchResult:
+        """The same with the table of what each group does alone; trials that were made are not made again."""
+        backend = self.bench.pipeline.backend
+        on_cpu = backend.name == "tensorrt"
+        table = self._searched(
+            self.subject.groups,
+            self.subject.methods,
+            OrtBackend(self._threads) if on_cpu else backend,
+            replace(self._limits, always_alone=True),
+            None if on_cpu else Pace(self._float_ms(), self.subject.recipe.gates.min_speedup),
+        )
+        more = tuple(one for one in found.attempts if one not in table.attempts)
+        return replace(found, sensitivity=table.sensitivity, attempts=(*table.attempts, *more))
 
     def _searched(
         self,
@@ -120,7 +161,7 @@ class Searcher:
             self._kept[prefix + key] = trial.to_json()
             self._cache.put(self._kept)
             self._trials += 1
-            self._report("searching", 1 - math.exp(-self._trials / 10))  # how many there will be is not known
+            self._report(self._step, 1 - math.exp(-self._trials / 10))  # how many there will be is not known
 
         def trial(method: Method, names: Names) -> Trial:
             return self.try_out(method, names, backend, pace)
@@ -147,7 +188,7 @@ class Searcher:
         return self._judge
 
     def _speedup(self, engine: Engine) -> float:
-        return self.bench.timing(self.stage, engine, self.feeds, QUICK).speedup
+        return self.bench.timing(self.stage, engine, self.few_feeds, QUICK).speedup
 
     def _float_ms(self) -> float:
         """The float engine's time of one run, ms; kept with the trials, whose times refer to it."""
@@ -155,7 +196,7 @@ class Searcher:
         if kept is not None:
             return float(kept["ms"])  # type: ignore[arg-type]
         engine = self.bench.pipeline.engines[self.stage]
-        ms = self.bench.timing(self.stage, engine, self.feeds, QUICK).float_.mean_ms
+        ms = self.bench.timing(self.stage, engine, self.few_feeds, QUICK).float_.mean_ms
         self._kept["float_ms"] = {"ms": ms}
         return ms
 

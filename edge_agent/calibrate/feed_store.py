@@ -24,7 +24,7 @@ from edge_agent.backends.base import Array, Feed
 from edge_agent.errors import CalibrationRefused
 from edge_agent.files import write_atomically
 
-VERSION = 1
+VERSION = 2
 MANIFEST_FILE = "manifest.json"
 MOST_FEEDS = 400
 MOST_BYTES = 1 << 30
@@ -105,6 +105,10 @@ class FeedStore:
         """How many feeds are kept of each shape, `8x48x320x3`."""
         return dict(sorted(Counter(feed.shape for feed in self._kept).items()))
 
+    def met(self) -> dict[str, int]:
+        """How often each shape ran while these were recorded, those that were left out included: what the site has."""
+        return dict(sorted(self._met.items()))
+
     def begin(self) -> None:
         """Forgets what is there and is ready for `sink`. Raises CalibrationRefused where the disk does not let it."""
         self.whole = False
@@ -155,6 +159,7 @@ class FeedStore:
             "inputs": list(self._inputs),
             "promised": promised,
             "left_out": self.left_out,
+            "met": self.met(),
             "feeds": [asdict(feed) for feed in self._kept],
         }
         try:
@@ -218,7 +223,9 @@ class FeedStore:
                 self._read(feed)
         except CalibrationRefused as exc:
             return str(exc)
-        self._kept, self._inputs = kept, manifest.inputs
+        if sum(manifest.met.values()) != manifest.promised or not {feed.shape for feed in kept} <= manifest.met.keys():
+            return "their manifest is damaged: its counts do not agree"
+        self._kept, self._inputs, self._met = kept, manifest.inputs, Counter(manifest.met)
         self._handed_in, self.left_out, self.whole = manifest.promised, manifest.left_out, True
         return ""
 
@@ -255,12 +262,13 @@ class FeedEntry(Section):
 class FeedManifest(Section):
     """manifest.json of a feed store."""
 
-    v: Literal[1]
+    v: Literal[2]
     key: str
     facts: dict[str, str]
     inputs: tuple[str, ...]
     promised: Annotated[int, Field(ge=0)]
     left_out: Annotated[int, Field(ge=0)]
+    met: dict[str, Annotated[int, Field(ge=1)]]
     feeds: tuple[FeedEntry, ...]
 
 

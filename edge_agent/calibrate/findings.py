@@ -70,7 +70,8 @@ class CalibratedOn:
     """The frames and the inputs of the model that were recorded from them.
 
     `parts`: frames by what they were for. `passed_over`: frames that were not used, by reason; `skipped`: files that
-    could not be. `shapes`: recorded inputs by shape ("8x48x320x3"). `thumbnails`: MOST_THUMBNAILS at most are shown.
+    could not be. `shapes`: how often each shape ran ("8x48x320x3"); of these inputs `feeds` were kept and
+    `feeds_left_out` were not. `thumbnails`: MOST_THUMBNAILS at most are shown.
     """
 
     source: str
@@ -96,7 +97,7 @@ class CalibratedOn:
         feeds_left_out: int = 0,
         thumbnails: tuple[Picture, ...] = (),
     ) -> CalibratedOn:
-        """From what `Collection.counts()` and `FeedStore.shapes()` say."""
+        """From what `Collection.counts()` and `FeedStore.met()` say."""
         return cls(
             source=counts["source"],
             digest=digest,
@@ -110,7 +111,7 @@ class CalibratedOn:
             },
             skipped=tuple(SkippedFrame(one["name"], one["reason"]) for one in counts["skipped_files"]),
             labelled=counts["labelled"],
-            feeds=sum(shapes.values()),
+            feeds=sum(shapes.values()) - feeds_left_out,
             feeds_left_out=feeds_left_out,
             shapes=dict(shapes),
             note=counts["note"],

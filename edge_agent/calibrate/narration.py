@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -42,7 +43,7 @@ class Narrator:
     def __init__(self, subject: Subject, stage: str, frames: Collection, pipeline: Pipeline) -> None:
         self.subject = subject
         self.frames = frames
-        self.float_precision = pipeline.fingerprints[stage].split(":")[2].upper()
+        self.float_precision = precision_of(pipeline.fingerprints[stage])
         backend = pipeline.backend
         self.machine = Machine(
             device=", ".join(backend.device.values()),
@@ -60,7 +61,7 @@ class Narrator:
         verdict: Literal["passed", "refused"] = "passed" if together is not None and together.passed else "refused"
         if not judgements or not all(judgement.passed for judgement in judgements):
             verdict = "refused"
-        changed = [line for judgement in judgements for line in judgement.changed]
+        changed = each_once(judgement.changed for judgement in judgements)
         return Findings(
             model=subject.model,
             task=subject.task,
@@ -94,6 +95,15 @@ class Narrator:
         """The same, now that the result is in use."""
         return replace(findings, verdict="promoted", artefact=artefact, promoted_at=promoted_at)
 
+    def with_search(self, findings: Findings, earned: Earned) -> Findings:
+        """The same with more of the search: what each group does alone."""
+        found = earned.found
+        return replace(
+            findings,
+            groups=group_findings(found, self.subject.groups),
+            tried=tuple(Tried.of(attempt) for attempt in found.attempts),
+        )
+
     def manifest(self, earned: Earned, together: Judgement | None) -> dict[str, Any]:
         """What the artefact is to know of itself."""
         judgements = [one for one in (earned.judgement, together) if one is not None]
@@ -117,7 +127,7 @@ class Narrator:
             thumbnail(frame.source, image) for frame, image in self.frames.images() if frame.name in names
         )
         feeds = self.subject.feeds
-        return CalibratedOn.of(self.frames.counts(), self.frames.digest, feeds.shapes(), feeds.left_out, thumbnails)
+        return CalibratedOn.of(self.frames.counts(), self.frames.digest, feeds.met(), feeds.left_out, thumbnails)
 
     def figures(self, own: Judgement | None, together: Judgement | None) -> tuple[Any, ...]:
         """Of the model by itself, and of whole readings."""
@@ -140,6 +150,27 @@ class Narrator:
                 picture = crop(f"{line.frame}-{number}", images[line.frame], quad)
             told.append(ChangedText.of(line, picture))
         return told
+
+
+def precision_of(fingerprint: str) -> str:
+    """`FP32` of `onnxruntime-1.32.0:3f2c:fp32`, `FP16` of `tensorrt-10.3.0:3f2c:fp16:9ab1`."""
+    return fingerprint.split(":")[2].upper()
+
+
+def each_once(judgements: Iterable[Sequence[ChangedLine]]) -> list[ChangedLine]:
+    """The changed lines of several judges: one that more than one of them met stands once. A text that stands twice in
+    a frame, and changed twice under one judge, stands twice."""
+    told: list[ChangedLine] = []
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for lines in judgements:
+        mine: Counter[tuple[str, str, str]] = Counter()
+        for line in lines:
+            key = (line.frame, line.float_text, line.int8_text)
+            mine[key] += 1
+            if mine[key] > counts[key]:
+                told.append(line)
+        counts |= mine
+    return told
 
 
 def nothing_passed(earned: Earned) -> str:

@@ -64,6 +64,10 @@ class Recipe(Section):
     """Nodes that stay float, by the name of their first output."""
     most_feeds: Annotated[int, Field(ge=1, le=100_000)] = 400
     """Inputs of the model that are recorded at most."""
+    most_trials: Annotated[int, Field(ge=1, le=1000)] = 32
+    """Sets of groups that are tried at most."""
+    timing_s: Annotated[float, Field(gt=0, le=600)] = 12.0
+    """How long the result and the float engine are timed by turns, s."""
     gates: Gates = Gates()
     """What the result must fulfil."""
 

@@ -17,7 +17,7 @@ from edge_agent.artefacts import Artefacts, find_calibration_dir
 from edge_agent.calibrate import archive, collection
 from edge_agent.calibrate.collect import FrameWish, collect
 from edge_agent.calibrate.collection import Collection
-from edge_agent.calibrate.earning import Earned, earn
+from edge_agent.calibrate.earning import Earned, earn, with_each_alone
 from edge_agent.calibrate.feed_store import FeedStore
 from edge_agent.calibrate.feeds import record_feeds
 from edge_agent.calibrate.findings import Findings
@@ -42,6 +42,15 @@ from edge_agent.telemetry.energy import find_energy
 COLLECTION_FOLDER = "collection"
 RECORDED_FOLDER = "recorded"
 LOCK_FILE = "calibrate.lock"
+MOST_SKIPPED_TOLD = 20
+# shares of one model's part of the whole
+STEPS = {
+    "ranges": (0.0, 0.2),
+    "searching": (0.2, 0.45),
+    "judging": (0.45, 0.65),
+    "reading": (0.65, 0.7),
+    "measuring each group": (0.7, 1.0),
+}
 LESS_URGENT = 10  # nice(2): where the agent reads meanwhile, it comes first
 COLLECTING, RECORDING = 0.05, 0.2  # shares of the whole that are done then; the models have the rest in equal parts
 
@@ -62,7 +71,7 @@ def calibrate(wish: Wish, events: Events) -> None:
     Raises CalibrationRefused where frames do not do or another calibration runs, ConfigError for settings or a recipe
     that cannot work. What was finished before an interruption is used again, as long as nothing differs.
     """
-    settings, models_dir = settings_of(wish.config_path, wish.models_dir)
+    settings, models_dir = settings_of(wish)
     settings = with_models(settings, wish.models, models_dir)
     directory = calibration_directory(settings, models_dir)
     with one_at_a_time(directory), ProgressFile(directory / PROGRESS_FILE) as file:
@@ -102,8 +111,10 @@ class Run:
             f"{counts['used']} frames of {counts['offered']} from {counts['source']}: {counts['calibration']} to "
             f"calibrate on, {counts['search']} to search with, {counts['held_out']} held out; {frames.tally}"
         )
-        for skipped in frames.skipped[:10]:
+        for skipped in frames.skipped[:MOST_SKIPPED_TOLD]:
             self.events.note(f"skipped {skipped.name}: {skipped.reason}")
+        if len(frames.skipped) > MOST_SKIPPED_TOLD:
+            self.events.note(f"skipped {len(frames.skipped) - MOST_SKIPPED_TOLD} more")
         return frames
 
     def record(self, frames: Collection) -> dict[str, FeedStore]:
@@ -127,13 +138,15 @@ class Run:
         return load_recipe(model, [self.directory, *shipped_directories()])
 
     def calibrate_model(self, stage: str, frames: Collection, store: FeedStore, begin: float, end: float) -> None:
-        """Gives one model its chance, writes its report and says its outcome."""
+        """Gives one model its chance, writes its report and says its outcome.
+
+        Then, where INT8 has earned its place, the report is given what each group does alone: no use waited for it.
+        """
         began = time.time()
         model = models_by_stage(self.settings, ())[stage]
 
         def report(step: str, share: float) -> None:
-            parts = {"ranges": (0.0, 0.25), "searching": (0.25, 0.75), "judging": (0.75, 0.95), "readings": (0.95, 1.0)}
-            low, high = parts[step]
+            low, high = STEPS[step]
             within = begin + (end - begin) * (low + share * (high - low))
             self.say(step, RECORDING + (1 - RECORDING) * within, model)
 
@@ -141,14 +154,20 @@ class Run:
             subject = self.subject(stage, pipeline, store)
             bench = Workbench(pipeline, frames, self.models_dir, find_energy())
             earned = earn(subject, stage, bench, self.settings.backend.threads, report)
-            readings = ReadingJudge(frames_of(frames, "held_out"), pipeline, subject.recipe.gates)
             narrator = Narrator(subject, stage, frames, pipeline)
-        together = None
-        if earned.judgement is not None and earned.judgement.passed:
-            report("readings", 0.0)
-            together = self.judged_together(stage, subject, earned, readings)
+            readings = None
+            if earned.judgement is not None and earned.judgement.passed:
+                report("reading", 0.0)
+                readings = ReadingJudge(frames_of(frames, "held_out"), pipeline, subject.recipe.gates)
+        together = None if readings is None else self.judged_together(stage, subject, earned, readings)
         findings = self.decide(subject, earned, together, narrator, began)
         self.conclude(stage, findings)
+        if findings.verdict != "refused":
+            with self.pipeline() as pipeline:
+                bench = Workbench(pipeline, frames, self.models_dir, find_energy())
+                told = with_each_alone(earned, subject, stage, bench, self.settings.backend.threads, report)
+            write_report(narrator.with_search(findings, told), self.directory / model)
+        subject.candidate_path.unlink(missing_ok=True)
 
     def subject(self, stage: str, pipeline: Pipeline, store: FeedStore) -> Subject:
         """The stage's model, to be calibrated."""
@@ -192,7 +211,6 @@ class Run:
         """Writes the report and says the outcome."""
         folder = self.directory / findings.model
         _, page = write_report(findings, folder)
-        (folder / "model.int8.onnx").unlink(missing_ok=True)
         if findings.artefact is not None:
             self.accepted[stage] = Artefacts(self.directory, findings.model).get(findings.artefact).onnx
         outcome = Outcome(
@@ -217,10 +235,12 @@ class Run:
             yield pipeline
 
 
-def settings_of(config_path: Path | None, models_dir: Path | None) -> tuple[Config, Path]:
-    """The agent's settings, or the defaults, and the folder of the models."""
-    settings = configuration.load(config_path) if config_path else configuration.without_file()
-    return settings, find_models_dir(models_dir or settings.models_dir)
+def settings_of(wish: Wish) -> tuple[Config, Path]:
+    """The settings that are in force, and the folder of the models."""
+    settings = configuration.without_file()
+    if wish.settings is not None:
+        settings = configuration.rebuilt(Config(), wish.settings, "the settings that are in force")
+    return settings, find_models_dir(wish.models_dir or settings.models_dir)
 
 
 def calibration_directory(settings: Config, models_dir: Path) -> Path:

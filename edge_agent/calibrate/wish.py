@@ -19,7 +19,8 @@ class Wish:
     `archive`: a file that another device exported.
 
     `name`: the folder, or the camera. `method`: how ranges are chosen; `recipe`: as the model's recipe says.
-    `dry_run`: everything is done and reported, nothing is promoted.
+    `dry_run`: everything is done and reported, nothing is promoted. `settings`: those that are in force, as
+    `config.plain` gives them; None: the defaults. They reach the child by its standard input and touch no disk.
     """
 
     models: tuple[str, ...] = ()
@@ -28,7 +29,7 @@ class Wish:
     count: int = 60
     method: MethodChoice = "recipe"
     dry_run: bool = False
-    config_path: Path | None = None
+    settings: Mapping[str, Any] | None = None
     models_dir: Path | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -40,7 +41,7 @@ class Wish:
             "count": self.count,
             "method": self.method,
             "dry_run": self.dry_run,
-            "config_path": None if self.config_path is None else str(self.config_path),
+            "settings": None if self.settings is None else dict(self.settings),
             "models_dir": None if self.models_dir is None else str(self.models_dir),
         }
 
@@ -55,7 +56,7 @@ class Wish:
                 count=int(value["count"]),
                 method=value["method"],
                 dry_run=bool(value["dry_run"]),
-                config_path=None if value["config_path"] is None else Path(value["config_path"]),
+                settings=None if value["settings"] is None else dict(value["settings"]),
                 models_dir=None if value["models_dir"] is None else Path(value["models_dir"]),
             )
         except (KeyError, TypeError, ValueError) as exc:

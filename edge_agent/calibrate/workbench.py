@@ -9,7 +9,7 @@ from typing import Protocol
 
 from edge_agent.backends.base import Engine
 from edge_agent.calibrate.collection import Collection, Part
-from edge_agent.calibrate.judge import DetectorJudge, EncoderJudge, ReadingJudge, RecogniserJudge, frames_of
+from edge_agent.calibrate.judge import DetectorJudge, EncoderJudge, Exposures, ReadingJudge, RecogniserJudge, frames_of
 from edge_agent.calibrate.judgement import Judgement
 from edge_agent.calibrate.recipe import Gates
 from edge_agent.calibrate.timing import Timing, TimingLimits, WeightedFeed, compare_speed
@@ -50,7 +50,7 @@ class Workbench:
             return DetectorJudge(frames, engine, self.detector, self.pipeline.recogniser, gates)
         if stage == "recognise":
             return RecogniserJudge(frames, engine, self.recogniser, self.pipeline.detector, gates)
-        texts = ReadingJudge(frames, self.pipeline, gates).texts
+        texts = ReadingJudge(frames, self.pipeline, gates, Exposures(count=0)).texts
         return EncoderJudge(texts, engine, self.encoder, gates)
 
     def timing(

@@ -10,10 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, get_args
 
-from edge_agent.calibrate.job import CalibrationJob, CalibrationProgress
+from edge_agent import config as configuration
+from edge_agent.calibrate.job import CalibrationJob, CalibrationProgress, Said
 from edge_agent.calibrate.wish import MethodChoice, Source, Wish
 from edge_agent.commands.output import tolerate_any_text
 from edge_agent.errors import EXIT_OK, ConfigError
+from edge_agent.models.spec import find_models_dir
 
 EXIT_REFUSED = 1
 LINE_EVERY_S = 10.0  # progress lines where the output is no terminal
@@ -55,28 +57,24 @@ def run(args: argparse.Namespace) -> int:
     if args.export is not None:
         return export(args)
     wish = wish_of(args)
-    bar = Bar(sys.stdout)
     with CalibrationJob(wish) as job:
-        try:
-            watch(job, bar)
-        except KeyboardInterrupt:
-            bar.end()
-            print("interrupted; what is finished is kept: say the same again to go on", file=sys.stderr)
-            raise
-        finally:
-            bar.end()
-    for note in job.said.notes:
-        print(note)
-    for outcome in job.said.outcomes:
-        print(told(outcome))
+        watch(job, Screen(job.said, sys.stdout))
     refused = [outcome for outcome in job.said.outcomes if outcome["verdict"] == "refused"]
     return EXIT_REFUSED if refused else EXIT_OK
 
 
-def watch(job: CalibrationJob, bar: Bar) -> None:
-    """Until the child has ended; raises what CalibrationJob.poll raises."""
-    while not job.poll(bar, WAIT_S):
-        pass
+def watch(job: CalibrationJob, screen: Screen) -> None:
+    """Until the child has ended; raises what CalibrationJob.poll raises. Whatever was said is on the screen then."""
+    try:
+        while not job.poll(screen.bar, WAIT_S):
+            screen.catch_up()
+    except KeyboardInterrupt:
+        screen.catch_up()
+        print("interrupted; what is finished is kept: say the same again to go on", file=sys.stderr)
+        raise
+    finally:
+        screen.catch_up()
+        screen.bar.end()
 
 
 def export(args: argparse.Namespace) -> int:
@@ -84,7 +82,7 @@ def export(args: argparse.Namespace) -> int:
     from edge_agent.calibrate import archive, collection
     from edge_agent.calibrate.run import calibration_directory, settings_of
 
-    settings, models_dir = settings_of(args.config, args.models_dir)
+    settings, models_dir = settings_of(wish_of(args))
     kept = collection.load(calibration_directory(settings, models_dir) / "collection")
     if kept is None:
         raise ConfigError("there is no collection yet: calibrate first, with --frames, --camera or --recorded")
@@ -94,7 +92,7 @@ def export(args: argparse.Namespace) -> int:
 
 
 def wish_of(args: argparse.Namespace) -> Wish:
-    """The command line as a wish; ConfigError for a folder or file that is not there."""
+    """The command line as a wish; ConfigError for settings that cannot be, a folder or a file that is not there."""
     source, name = source_of(args)
     if args.count < 1:
         raise ConfigError(f"--count is {args.count}; expected at least 1")
@@ -105,9 +103,20 @@ def wish_of(args: argparse.Namespace) -> Wish:
         count=args.count,
         method=args.method,
         dry_run=args.dry_run,
-        config_path=None if args.config is None else args.config.absolute(),
+        settings=None if args.config is None else in_force(args.config, args.models_dir),
         models_dir=None if args.models_dir is None else args.models_dir.absolute(),
     )
+
+
+def in_force(config: Path, models_dir: Path | None) -> dict[str, Any]:
+    """What the agent of these settings runs, changes from afar among it, as plain values without secrets."""
+    from edge_agent.remote.in_force import find_config_store, look
+
+    local = configuration.load(config)
+    there = look(local, find_config_store(local, config), find_models_dir(models_dir or local.models_dir))
+    if there.problem is not None:
+        print(f"edge-agent: {there.problem}", file=sys.stderr)
+    return configuration.plain(there.config)
 
 
 def source_of(args: argparse.Namespace) -> tuple[Source, str | None]:
@@ -131,6 +140,26 @@ def told(outcome: dict[str, Any]) -> str:
     lines += [f"  {reason}" for reason in outcome["reasons"]]
     lines += [f"  report: {outcome['report']}"] if outcome.get("report") else []
     return "\n".join(lines)
+
+
+class Screen:
+    """Puts what the child says where people read it: notes and outcomes as they come, above the bar."""
+
+    def __init__(self, said: Said, stream: IO[str]) -> None:
+        self.bar = Bar(stream)
+        self._said = said
+        self._stream = stream
+        self._notes = self._outcomes = 0
+
+    def catch_up(self) -> None:
+        """Prints what has come since the last call."""
+        notes, outcomes = self._said.notes[self._notes :], self._said.outcomes[self._outcomes :]
+        if not notes and not outcomes:
+            return
+        self._notes, self._outcomes = self._notes + len(notes), self._outcomes + len(outcomes)
+        self.bar.end()
+        for text in [*notes, *map(told, outcomes)]:
+            print(text, file=self._stream, flush=True)
 
 
 class Bar:

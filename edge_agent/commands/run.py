@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         models_dir = find_models_dir(args.models_dir or local.models_dir)
         store = in_force.find_config_store(local, args.config)
         begun = in_force.begin(local, store, models_dir)
-        access = RemoteAccess(begun, store, models_dir, args.config.absolute())
+        access = RemoteAccess(begun, store, models_dir)
         try:
             start_logging(begun.config.log, secrets_of(begun.config))
             afresh = run_agent(begun.config, models_dir, stop, until_end=args.until_end, access=access)

@@ -19,7 +19,7 @@ from edge_agent import __version__
 from edge_agent.artefacts import Artefacts, ArtefactUnusable, find_calibration_dir
 from edge_agent.calibrate.job import CalibrationJob
 from edge_agent.calibrate.wish import MethodChoice, Wish
-from edge_agent.config import CameraName, CommandName, Config, Name, Section
+from edge_agent.config import CameraName, CommandName, Config, Name, Section, plain
 from edge_agent.errors import CalibrationRefused, EdgeAgentError, FrameError, ModelError
 from edge_agent.models.spec import ModelSpec
 from edge_agent.records import rfc3339
@@ -54,7 +54,6 @@ class Desk:
     config: Config
     store: ConfigStore
     models_dir: Path
-    config_file: Path | None
     jobs: dict[str, Job] = field(default_factory=dict)  # by command
     restart: str | None = None
     start_calibration: Callable[[Wish], CalibrationJob] = CalibrationJob
@@ -176,7 +175,7 @@ def calibrate(desk: Desk, args: CalibrateArgs) -> Job:
                 count=args.count,
                 method=args.method,
                 dry_run=args.dry_run,
-                config_path=desk.config_file,
+                settings=plain(desk.config),
                 models_dir=desk.models_dir,
             )
         )
@@ -228,21 +227,23 @@ def tell_config_history(desk: Desk, args: ConfigHistoryArgs) -> Answer:
 
 @dataclass(frozen=True)
 class Command:
-    """A row: the arguments, and what is done with them."""
+    """A row: the arguments, and what is done with them. `repeatable`: to do it twice is as good as once, so that its id
+    needs not be on disk before it runs."""
 
     args: type[Section]
     run: Callable[[Desk, Any], Answer | Job | None]
+    repeatable: bool = False
 
 
 COMMANDS: Mapping[CommandName, Command] = {
     "calibrate": Command(CalibrateArgs, calibrate),
-    "config-history": Command(ConfigHistoryArgs, tell_config_history),
-    "ledger": Command(NoArgs, tell_ledger),
-    "log-level": Command(LogLevelArgs, set_log_level),
-    "ping": Command(NoArgs, ping),
+    "config-history": Command(ConfigHistoryArgs, tell_config_history, repeatable=True),
+    "ledger": Command(NoArgs, tell_ledger, repeatable=True),
+    "log-level": Command(LogLevelArgs, set_log_level, repeatable=True),
+    "ping": Command(NoArgs, ping, repeatable=True),
     "rebuild": Command(NoArgs, rebuild),
     "replay": Command(NoArgs, replay),
     "restart": Command(NoArgs, restart),
     "rollback": Command(RollbackArgs, roll_back),
-    "snapshot": Command(SnapshotArgs, take_snapshot),
+    "snapshot": Command(SnapshotArgs, take_snapshot, repeatable=True),
 }

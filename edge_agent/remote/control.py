@@ -37,7 +37,6 @@ class RemoteAccess:
     begun: InForce
     store: ConfigStore
     models_dir: Path
-    config_file: Path
 
 
 class RemoteControl:
@@ -67,7 +66,7 @@ class RemoteControl:
         self._commands = CommandControl(
             settings, seen, say, unix_if_trusted=unix_if_trusted, max_answer_bytes=max_answer_bytes
         )
-        self._desk = Desk(site, begun.config, store, access.models_dir, access.config_file)
+        self._desk = Desk(site, begun.config, store, access.models_dir)
         self._disabled = 0
         if self._enabled:
             self._commands.resume()

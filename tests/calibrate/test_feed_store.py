@@ -50,6 +50,24 @@ def test_feeds_come_back_as_they_were_in_their_order(tmp_path: Path) -> None:
     assert store.shapes() == {"1x2": 1, "1x3": 1, "1x4": 1}
 
 
+def test_how_often_each_shape_ran_is_kept_with_the_feeds(tmp_path: Path) -> None:
+    recorded(tmp_path / "feeds", [crops(n, 320) for n in range(9)] + [crops(9, 64)], most_feeds=4)
+    store = opened(tmp_path / "feeds", most_feeds=4)
+    assert store.met() == {"1x48x320x3": 9, "1x48x64x3": 1}
+    assert (len(store), store.left_out) == (4, 6)
+    assert store.shapes()["1x48x320x3"] == 3
+
+
+def test_counts_that_do_not_agree_are_damage(tmp_path: Path) -> None:
+    recorded(tmp_path / "feeds", [crops(1, 320), crops(2, 64)])
+    path = tmp_path / "feeds" / "manifest.json"
+    whole = json.loads(path.read_text())
+    for met in ({"1x48x320x3": 1}, {"1x48x320x3": 2}):
+        path.write_text(json.dumps({**whole, "met": met}))
+        store = opened(tmp_path / "feeds")
+        assert (store.whole, store.reason) == (False, "their manifest is damaged: its counts do not agree")
+
+
 def test_shape_names_what_differs_between_inputs() -> None:
     assert shape_of(crops(0, 320, 8)) == "8x48x320x3"
     assert shape_of({"ids": np.zeros((4, 16)), "mask": np.zeros((4, 16))}) == "4x16"

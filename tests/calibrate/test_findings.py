@@ -33,7 +33,7 @@ def test_counts_of_a_collection_are_taken_over() -> None:
         note="endings counted",
         labels={"a.jpg": ("LOT 1",)},
     )
-    found = CalibratedOn.of(collection.counts(), collection.digest, {"1x8x8x3": 4}, feeds_left_out=2)
+    found = CalibratedOn.of(collection.counts(), collection.digest, {"1x8x8x3": 6}, feeds_left_out=2)
     assert (found.offered, found.used, found.labelled, found.feeds, found.feeds_left_out) == (20, 4, 1, 4, 2)
     assert found.parts == {"calibration": 2, "search": 1, "held_out": 1}
     assert sum(found.passed_over.values()) == 15

@@ -132,7 +132,7 @@ def test_real_child_ends_by_sigterm_while_it_waits_for_its_wish() -> None:
     "wish",
     [
         Wish(),
-        Wish(("a", "b"), "camera", "line1", 12, "entropy", True, Path("/etc/config.yaml"), Path("/models")),
+        Wish(("a", "b"), "camera", "line1", 12, "entropy", True, {"site": "hall 3", "cameras": {}}, Path("/models")),
     ],
 )
 def test_wish_survives_the_way_to_the_child(wish: Wish) -> None:

@@ -96,7 +96,7 @@ class Device:
     def start(self) -> None:
         """A process begins."""
         store = ConfigStore(self.folder / "state" / "config")
-        self.desk = Desk(self.site, self.config, store, MODELS, None, start_calibration=self.begin_calibration)
+        self.desk = Desk(self.site, self.config, store, MODELS, start_calibration=self.begin_calibration)
         seen = SeenIds(self.folder / "state" / "commands.json", self.config.remote.kept_command_ids)
         self.control = CommandControl(
             self.config.remote,
