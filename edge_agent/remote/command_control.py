@@ -153,7 +153,7 @@ class CommandControl:
         except ConfigError as exc:
             self._answer(call.name, call.id, "failed", {"reason": in_one_line(exc, MAX_REASON_CHARS)})
             return
-        self._seen.accept(call.id, call.name)
+        self._seen.accept(call.id, call.name, at_once=not row.repeatable)
         self._run(call, row, args, desk)
 
     def _cannot(self, call: Call, row: Command | None) -> str | None:

@@ -272,7 +272,7 @@ class ConfigStore:
         with self._alone():
             before = self.state()
             after = change(before)
-            after = replace(after, past=after.past[-self._kept :])
+            after = replace(after, past=_newest(after.past, self._kept))
             if text is not None:
                 self._keep(text)
             if after != before:
@@ -308,6 +308,18 @@ class ConfigStore:
             yield
         finally:
             os.close(descriptor)
+
+
+def _newest(past: tuple[Past, ...], kept: int) -> tuple[Past, ...]:
+    """At most `kept`, oldest first. What was refused takes at most half where others need the room: no flood of such
+    makes the device forget, and try again, what it has rolled back."""
+    if kept == 1:
+        return past[-1:]
+    others = [n for n, each in enumerate(past) if each.outcome != "refused"]
+    refused = [n for n, each in enumerate(past) if each.outcome == "refused"]
+    refused = refused[-max(kept - len(others), kept // 2) :]
+    others = others[-(kept - len(refused)) :] if len(refused) < kept else []
+    return tuple(past[n] for n in sorted([*others, *refused]))
 
 
 def _hides(key: str) -> bool:

@@ -19,11 +19,13 @@ VERSION = 1
 FILE = "commands.json"
 PRIVATE = 0o600
 MAX_BODY_BYTES = 4096  # of an answer that is remembered whole
+MAX_BODIES_BYTES = 16_384  # of all of them, the newest first: the whole file is written for each command
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A command: `state` accepted while it is under way; `body` the members of its answer, {} where they were large."""
+    """A command: `state` accepted while it is under way; `body` the members of its answer, {} where they were large
+    or many came since."""
 
     id: str
     name: str
@@ -53,12 +55,15 @@ class SeenIds:
         """Commands that were accepted and have no end, oldest first."""
         return [each for each in self._seen.values() if each.state == "accepted"]
 
-    def accept(self, command_id: str, name: str) -> None:
-        """Notes a command before it runs: on disk when this returns, where the disk takes it."""
+    def accept(self, command_id: str, name: str, *, at_once: bool = True) -> None:
+        """Notes a command before it runs: on disk when this returns, where the disk takes it; with `at_once` false,
+        for one that may as well run twice, with its end. The oldest that have ended go first, then the oldest."""
         self._seen[command_id] = Seen(command_id, name, "accepted", {}, self._clock())
         while len(self._seen) > self._kept:
-            del self._seen[next(iter(self._seen))]
-        self._write()
+            ended = (each.id for each in self._seen.values() if each.state != "accepted")
+            del self._seen[next(ended, next(iter(self._seen)))]
+        if at_once:
+            self._write()
 
     def end(self, command_id: str, state: Literal["done", "failed"], body: Mapping[str, Any]) -> None:
         """Notes how a command ended."""
@@ -67,12 +72,21 @@ class SeenIds:
             return  # so many came since that it is forgotten
         small = len(json.dumps(body)) <= MAX_BODY_BYTES
         self._seen[command_id] = replace(seen, state=state, body=body if small else {})
+        self._forget_bodies()
         self._write()
 
     def forget(self, command_id: str) -> None:
         """The command was not run after all, and may come again."""
         if self._seen.pop(command_id, None) is not None:
             self._write()
+
+    def _forget_bodies(self) -> None:
+        """Keeps of old answers no more than that they were given."""
+        left_bytes = MAX_BODIES_BYTES
+        for each in reversed(list(self._seen.values())):
+            left_bytes -= len(json.dumps(each.body)) if each.body else 0
+            if left_bytes < 0 and each.body:
+                self._seen[each.id] = replace(each, body={})
 
     def _read(self) -> list[Seen]:
         try:

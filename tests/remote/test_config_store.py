@@ -74,6 +74,23 @@ def test_starts_of_a_trial_are_counted_and_a_tidy_stop_is_no_failure(store: Conf
     assert store.count_start() == 1
 
 
+def test_flood_of_refused_texts_does_not_push_out_what_was_rolled_back(store: ConfigStore) -> None:
+    """Else the retained wish would be tried once more at the next connect."""
+    store.stage(wish(7), None)
+    store.roll_back_trial("too slow", told=True)
+    for n in range(50):
+        store.refuse(b"nonsense %d" % n, None, "no JSON")
+    state = store.state()
+    assert state.rolled_back(wish(7)) is not None
+    assert [each.outcome for each in state.past] == ["rolled_back", "refused", "refused", "refused"]
+    for n in range(50):
+        store.stage(wish(8 + n), None)
+        store.roll_back_trial("too slow", told=True)
+    assert [each.outcome for each in store.state().past] == ["refused", "refused", "rolled_back", "rolled_back"]
+    texts = {path.name for path in (store.folder / "texts").iterdir()}
+    assert texts == {each.text for each in store.state().past}
+
+
 def test_refused_text_is_kept_once(store: ConfigStore) -> None:
     assert store.refuse(b"{nonsense", None, "is not JSON")
     stamp = store.stamp()

@@ -52,6 +52,38 @@ def test_large_answer_is_not_kept_but_that_it_was_given(tmp_path: Path) -> None:
     assert (again.state, again.body) == ("done", {})
 
 
+def test_what_is_under_way_outlasts_any_number_of_newer_ones(tmp_path: Path) -> None:
+    seen = opened(tmp_path)
+    seen.accept("c-0", "calibrate")
+    for n in range(1, 9):
+        seen.accept(f"c-{n}", "ping")
+        seen.end(f"c-{n}", "done", {})
+    assert [each.id for each in opened(tmp_path).under_way()] == ["c-0"]
+    assert [n for n in range(9) if opened(tmp_path).get(f"c-{n}")] == [0, 6, 7, 8]
+
+
+def test_repeatable_command_is_written_once_with_its_end(tmp_path: Path) -> None:
+    seen = opened(tmp_path)
+    seen.accept("c-1", "ping", at_once=False)
+    assert seen.get("c-1") is not None
+    assert not (tmp_path / "state").exists()
+    seen.end("c-1", "done", {})
+    assert opened(tmp_path).get("c-1") is not None
+
+
+def test_file_stays_small_whatever_the_answers_are(tmp_path: Path) -> None:
+    """It is written for each command: 60 a minute with answers of 4 KB each would wear the flash out."""
+    seen = opened(tmp_path, kept=256)
+    for n in range(256):
+        seen.accept(f"c-{n}", "ledger")
+        seen.end(f"c-{n}", "done", {"result": {"text": "x" * 4000}})
+    assert (tmp_path / "state" / "commands.json").stat().st_size < 64_000
+    newest, oldest = opened(tmp_path, 256).get("c-255"), opened(tmp_path, 256).get("c-0")
+    assert newest is not None
+    assert oldest is not None
+    assert (newest.body != {}, oldest.body, oldest.state) == (True, {}, "done")
+
+
 def test_forgotten_id_may_come_again(tmp_path: Path) -> None:
     seen = opened(tmp_path)
     seen.accept("c-1", "calibrate")
