@@ -21,6 +21,7 @@ from edge_agent.config import RemoteConfig
 from edge_agent.errors import ConfigError, EdgeAgentError, in_one_line
 from edge_agent.messages import CommandState
 from edge_agent.records import Message
+from edge_agent.remote.bucket import Bucket
 from edge_agent.remote.commands import COMMANDS, Busy, Command, Desk
 from edge_agent.remote.seen_ids import Seen, SeenIds
 from edge_agent.settings.strict_yaml import parse_json
@@ -32,7 +33,6 @@ log = logging.getLogger(__name__)
 RESTARTING = ("rebuild", "restart")  # what a restart ends well
 MAX_REASON_CHARS = 2000
 BUSY_EVERY_S = 10.0  # how often too many commands are answered
-BURST_S = 15.0  # so much of a minute's commands may come at once
 MEMBERS = ("args", "expires_at", "id", "v")
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -47,27 +47,6 @@ class Call:
     id: str
     args: Mapping[str, Any]
     expires_at: float | None
-
-
-class Bucket:
-    """Lets `per_min` things through in a minute, a quarter of them at once; `monotonic` s."""
-
-    def __init__(self, per_min: int, monotonic: Callable[[], float]) -> None:
-        self._per_s = per_min / 60.0
-        self._most = max(1.0, self._per_s * BURST_S)
-        self._monotonic = monotonic
-        self._tokens = self._most
-        self._at_mono = monotonic()
-
-    def take(self) -> bool:
-        """Whether one more may pass."""
-        now_mono = self._monotonic()
-        self._tokens = min(self._most, self._tokens + (now_mono - self._at_mono) * self._per_s)
-        self._at_mono = now_mono
-        if self._tokens < 1.0:
-            return False
-        self._tokens -= 1.0
-        return True
 
 
 class CommandControl:

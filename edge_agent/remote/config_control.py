@@ -16,6 +16,7 @@ from edge_agent import messages
 from edge_agent.config import Config, changed_keys, is_live
 from edge_agent.records import Message
 from edge_agent.remote.allowed import wished_config
+from edge_agent.remote.bucket import Bucket
 from edge_agent.remote.config_store import ConfigStore, Past
 from edge_agent.remote.desired import Desired, DesiredRefused, Refusal, parse_desired
 from edge_agent.remote.in_force import InForce, look
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 LOOK_EVERY_S = 1.0
 BEFORE_S = 60.0  # how far back the figures reach that a trial is compared with
 SETTLING_SHARE = 1 / 3  # of the trial, at its beginning, in which cameras may still connect
+WISHES_PER_MIN = 30  # more are not judged one by one, for each that is refused is written down: the newest waits
 AGAIN_S = 30.0  # before a disk that took nothing is tried again
 STARTING = ("starting", "building")  # the trial has not begun: nothing can be said yet
 
@@ -77,6 +79,8 @@ class ConfigControl:
         self._wished = begun.wished
         self._problem = begun.problem
         self._waiting: tuple[bytes, bool] | None = None
+        self._now_mono = 0.0
+        self._bucket = Bucket(WISHES_PER_MIN, lambda: self._now_mono)
         self._looks: deque[Look] = deque(maxlen=int(BEFORE_S / LOOK_EVERY_S))
         self._trial: Trial | None = None
         self._not_before_mono = float("-inf")
@@ -106,6 +110,7 @@ class ConfigControl:
 
     def attend(self, seen: Look, apply: Apply) -> None:
         """Goes on with what is under way; `seen`: the figures now; `apply` puts LIVE keys to use."""
+        self._now_mono = seen.mono
         if not self._looks or seen.mono - self._looks[-1].mono >= LOOK_EVERY_S:
             self._looks.append(seen)
             self._look_at_store()
@@ -114,7 +119,7 @@ class ConfigControl:
         if self._trial is not None:
             if seen.mono >= self._not_before_mono:
                 self._judge(self._trial, seen, apply)
-        elif self._waiting is not None:
+        elif self._waiting is not None and self._bucket.take():
             (payload, retained), self._waiting = self._waiting, None
             self._consider(payload, retained, apply)
 

@@ -212,6 +212,15 @@ def test_only_the_newest_wish_counts_and_one_that_comes_during_a_trial_waits(dev
     assert device.told() == [(200, 4, None, 4, None), (202, 6, None, 4, None)]
 
 
+def test_flood_of_wishes_is_not_written_down_one_by_one_and_the_newest_is_judged(device: Device) -> None:
+    for n in range(200):
+        device.send_text(b"nonsense %d" % n)
+        device.run(0.25)
+    assert len(device.said) < 40
+    device.send(version=4, patch=LIVE_PATCH, seconds=4)
+    assert device.told()[-1] == (202, 4, None, None, None)
+
+
 def test_wish_that_makes_no_difference_is_in_force_at_once(device: Device) -> None:
     device.send(version=4, token="t", patch={"pipeline": {"min_confidence": 0.5}})
     assert device.told() == [(200, 4, "t", 4, None)]
