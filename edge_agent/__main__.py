@@ -25,6 +25,7 @@ COMMANDS = {
     "ledger": "edge_agent.commands.ledger:add_parser",
     "config": "edge_agent.commands.config:add_parser",
     "schema": "edge_agent.commands.schema:add_parser",
+    "note-exit": "edge_agent.commands.note_exit:add_parser",
 }
 
 

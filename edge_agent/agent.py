@@ -33,6 +33,7 @@ from edge_agent.config import CalibrationConfig, CameraConfig, Config
 from edge_agent.errors import ConfigError, EdgeAgentError, EngineError, FrameError, in_one_line
 from edge_agent.events import Events
 from edge_agent.frame_recorder import RECORDED_DIRECTORY, FrameRecorder
+from edge_agent.last_words import TIDY, LastWords
 from edge_agent.live import take_up
 from edge_agent.mailbox import Mailbox
 from edge_agent.messages import CameraState, PipelineState
@@ -69,21 +70,25 @@ def run_agent(
     *,
     until_end: bool = False,
     access: RemoteAccess | None = None,
+    words: LastWords | None = None,
 ) -> str | None:
     """Reads and publishes until `stop` is set, or with `until_end` until every camera has come to its end.
 
-    `access` is for changes and commands from afar; without it they are not heard. Returns why the process is to start
+    `access` is for changes and commands from afar; without it they are not heard. `words` are this run's for the next
+    one, and tell of the one before; without them nothing is told. Returns why the process is to start
     afresh, None where it is to end.
     Raises ConfigError where a setting or model is wrong, EngineError when inference failed, EdgeAgentError when nothing
     could be published any more, BrokenPipeError when the reader of stdout has gone; what was read before is offered to
     the broker first.
     """
     notifier = Notifier(os.environ, time.monotonic)
+    enter = words.stage if words is not None else lambda _stage: None
     with suppress(StoppedEarly), ExitStack() as opened:
         vitals = Vitals()
         mailbox = Mailbox(on_drop=partial(vitals.count, event="dropped"))
         cameras = [capture(name, camera, mailbox, vitals) for name, camera in config.cameras.items()]
         clock, events = DeviceClock(), Events()
+        tell_of_run_before(words, events)
         outbox = open_outbox(config.outbox, clock, events.say)
         opened.callback(outbox.close)
         events.attach(outbox.put)
@@ -92,9 +97,11 @@ def run_agent(
         board = Board(outbox)
         publisher = opened.enter_context(publishing(config, outbox, board, events))
         board.say_health("starting", reason="loading models")
-        report = BuildReport(board, notifier, stop)
+        enter("loading models")
+        report = BuildReport(board, notifier, stop, enter)
         meanwhile = config.backend.tensorrt.serve_while_building
         pipeline = opened.enter_context(load_pipeline(config, models_dir, report, serve_while_building=meanwhile))
+        enter("warming up")
         pipeline.warm_up()
         if stop.is_set():
             raise StoppedEarly
@@ -110,9 +117,18 @@ def run_agent(
         agent.sampler = opened.enter_context(sampler(config, agent, publisher))
         opened.enter_context(running(cameras))
         notifier.ready(f"reading {len(cameras)} cameras")
+        enter("reading")
         agent.main_loop(stop, notifier, until_end=until_end)
+        enter("stopping")
         return agent.leave(stop, notifier)
     return None
+
+
+def tell_of_run_before(words: LastWords | None, events: Events) -> None:
+    """Why the run before this one ended, where there was one: to the log, and as an event."""
+    if words is not None and words.before is not None:
+        log.log(logging.INFO if words.before.kind in TIDY else logging.WARNING, "%s", words.before.text)
+        events.say(words.before.kind, words.before.text)
 
 
 @dataclass
@@ -307,8 +323,9 @@ class StoppedEarly(Exception):
 class BuildReport:
     """Says how far a build is that start-up waits for: as health, and to the service manager, that it waits too."""
 
-    def __init__(self, board: Board, notifier: Notifier, stop: threading.Event) -> None:
+    def __init__(self, board: Board, notifier: Notifier, stop: threading.Event, enter: Callable[[str], None]) -> None:
         self._stop = stop
+        self._enter = enter
         self._board = board
         self._notifier = notifier
         self._said_mono = float("-inf")
@@ -321,6 +338,7 @@ class BuildReport:
         if now_mono - self._said_mono < BUILD_REPORT_S:
             return
         self._said_mono = now_mono
+        self._enter("building plans")
         self._board.say_health("building", reason=str(progress))
         self._notifier.status(f"building {progress}")
         self._notifier.extend(BUILD_REPORT_S * 6)

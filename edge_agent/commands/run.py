@@ -6,7 +6,10 @@ import argparse
 import logging
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edge_agent.last_words import LastWords
 
 log = logging.getLogger(__name__)
 
@@ -33,34 +36,44 @@ def run(args: argparse.Namespace) -> int:
 
     stop = threading.Event()
     with stop_on_signals(stop):  # before the imports, which take a second on a small board
-        from edge_agent import config as configuration
-        from edge_agent.agent import run_agent
-        from edge_agent.errors import EdgeAgentError
-        from edge_agent.journal import log_uncaught, secrets_of, start_logging
-        from edge_agent.models.spec import find_models_dir
-        from edge_agent.remote import in_force
-        from edge_agent.remote.control import RemoteAccess
+        from edge_agent.clock import read_boot_id
+        from edge_agent.last_words import LastWords, find_last_words
         from edge_agent.service import start_afresh
-        from edge_agent.settings.problems import said
 
-        local = configuration.load(args.config)
-        start_logging(local.log, secrets_of(local))
-        log_uncaught()
-        for caution in configuration.cautions(local, args.config):
-            log.warning("%s: %s", args.config, said(caution))
-        models_dir = find_models_dir(args.models_dir or local.models_dir)
-        store = in_force.find_config_store(local, args.config)
-        begun = in_force.begin(local, store, models_dir)
-        access = RemoteAccess(begun, store, models_dir)
-        try:
-            start_logging(begun.config.log, secrets_of(begun.config))
-            afresh = run_agent(begun.config, models_dir, stop, until_end=args.until_end, access=access)
-        except EdgeAgentError as exc:
-            if not in_force.failed(begun, store, exc):
-                raise
-        else:
-            in_force.ended(begun, store)
-            if afresh is None:
-                return 0
-        start_afresh(stop)
+        with LastWords(find_last_words(args.config), read_boot_id()) as words:
+            why = run_as_configured(args, stop, words)
+            if why is not None:
+                words.restarting(why)
+                start_afresh(stop)
     return 0
+
+
+def run_as_configured(args: argparse.Namespace, stop: threading.Event, words: LastWords) -> str | None:
+    """Runs until stopped; why the process is to start afresh, None where it is to end."""
+    from edge_agent import config as configuration
+    from edge_agent.agent import run_agent
+    from edge_agent.errors import EdgeAgentError, in_one_line
+    from edge_agent.journal import log_uncaught, secrets_of, start_logging
+    from edge_agent.models.spec import find_models_dir
+    from edge_agent.remote import in_force
+    from edge_agent.remote.control import RemoteAccess
+    from edge_agent.settings.problems import said
+
+    local = configuration.load(args.config)
+    start_logging(local.log, secrets_of(local))
+    log_uncaught()
+    for caution in configuration.cautions(local, args.config):
+        log.warning("%s: %s", args.config, said(caution))
+    models_dir = find_models_dir(args.models_dir or local.models_dir)
+    store = in_force.find_config_store(local, args.config)
+    begun = in_force.begin(local, store, models_dir)
+    access = RemoteAccess(begun, store, models_dir)
+    try:
+        start_logging(begun.config.log, secrets_of(begun.config))
+        afresh = run_agent(begun.config, models_dir, stop, until_end=args.until_end, access=access, words=words)
+    except EdgeAgentError as exc:
+        if not in_force.failed(begun, store, exc):
+            raise
+        return f"what came from afar is taken back: {in_one_line(exc)}"
+    in_force.ended(begun, store)
+    return afresh
