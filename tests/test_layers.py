@@ -54,6 +54,7 @@ MAY_IMPORT = {
     "board": {"outbox"},
     "events": set(),
     "frame_recorder": set(),
+    "installation": set(),
     "last_words": set(),
     "live": {"cameras", "no_text", "pipeline", "telemetry"},
     "no_text": set(),
