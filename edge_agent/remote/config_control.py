@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from edge_agent import messages
+from edge_agent.cameras.base import Clock
+from edge_agent.cameras.repeat_log import RepeatLog
 from edge_agent.config import Config, changed_keys, is_live
 from edge_agent.records import Message
 from edge_agent.remote.allowed import wished_config
@@ -81,6 +83,7 @@ class ConfigControl:
         self._waiting: tuple[bytes, bool] | None = None
         self._now_mono = 0.0
         self._bucket = Bucket(WISHES_PER_MIN, lambda: self._now_mono)
+        self._journal = RepeatLog(log, Clock(monotonic=lambda: self._now_mono))
         self._looks: deque[Look] = deque(maxlen=int(BEFORE_S / LOOK_EVERY_S))
         self._trial: Trial | None = None
         self._not_before_mono = float("-inf")
@@ -199,11 +202,12 @@ class ConfigControl:
         try:
             self._store.refuse(kept, refused.version, str(refused), refused.token)
         except OSError as exc:
-            log.warning("a refused configuration cannot be kept: %s", exc.strerror)
+            text = f"a refused configuration cannot be kept: {exc.strerror}"
+            self._journal.write(logging.WARNING, "not kept", text)
         self._stamp = self._store.stamp()
         count = len(refused.refusals)
         detail = str(refused.refusals[0]) if count == 1 else f"{count} reasons, see refused"
-        log.warning("a configuration from afar is refused: %s", detail)
+        self._journal.write(logging.WARNING, "refused", f"a configuration from afar is refused: {detail}")
         reasons = [(each.key, each.why) for each in refused.refusals]
         self._say(refused.version, 400, detail, refused.token, refused=reasons)
 

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from edge_agent.cameras.base import Clock
+from edge_agent.cameras.repeat_log import RepeatLog
 from edge_agent.files import write_atomically
 
 log = logging.getLogger(__name__)
@@ -45,6 +47,7 @@ class SeenIds:
         self._path = path
         self._kept = kept
         self._clock = clock
+        self._journal = RepeatLog(log, Clock())
         self._seen: dict[str, Seen] = {each.id: each for each in self._read()}
 
     def get(self, command_id: str) -> Seen | None:
@@ -106,11 +109,8 @@ class SeenIds:
         try:
             write_atomically(self._path, content.encode(), PRIVATE)
         except OSError as exc:
-            log.warning(
-                "%s cannot be written (%s): a command that comes again after a restart may run again",
-                self._path,
-                exc.strerror,
-            )
+            text = f"{self._path} cannot be written ({exc.strerror}): after a restart a command may run again"
+            self._journal.write(logging.WARNING, "not written", text)
 
 
 def _from_json(content: bytes) -> list[Seen]:

@@ -212,11 +212,14 @@ def test_only_the_newest_wish_counts_and_one_that_comes_during_a_trial_waits(dev
     assert device.told() == [(200, 4, None, 4, None), (202, 6, None, 4, None)]
 
 
-def test_flood_of_wishes_is_not_written_down_one_by_one_and_the_newest_is_judged(device: Device) -> None:
+def test_flood_of_wishes_is_not_written_down_one_by_one_and_the_newest_is_judged(
+    device: Device, caplog: pytest.LogCaptureFixture
+) -> None:
     for n in range(200):
         device.send_text(b"nonsense %d" % n)
         device.run(0.25)
     assert len(device.said) < 40
+    assert 0 < len([text for text in caplog.messages if "is refused" in text]) < 6
     device.send(version=4, patch=LIVE_PATCH, seconds=4)
     assert device.told()[-1] == (202, 4, None, None, None)
 
