@@ -16,10 +16,12 @@ from typing import Any
 
 import cv2
 import numpy as np
+import paho.mqtt.client as paho
 import pytest
+from paho.mqtt.enums import CallbackAPIVersion
 
 from edge_agent.remote.config_store import ConfigStore
-from tests.broker import Broker, Observer, free_port, wait_until
+from tests.broker import Broker, Observer, Proxy, free_port, wait_until
 from tests.test_agent import agent_process, label_folder, last
 
 # `edge-agent ...` whose calibrations are a child that waits for a file; no other change
@@ -70,8 +72,15 @@ class Device:
             "cameras": {"left": left, **(more_cameras or {})},
             "telemetry": {"interval_s": 0.5},
             "outbox": {"path": str(folder / "outbox.db")},
-            # how fast frames are read depends on what else this machine does: the pace is judged elsewhere
-            "remote": {"trial_s": 3.6, "allowed_keys": allowed, "min_fps_share": 0.01},
+            # how fast frames are read depends on what else this machine does: the pace is judged elsewhere, and two
+            # frames in the trial must be enough to be sure that text has gone
+            "remote": {
+                "trial_s": 3.6,
+                "trial_starts": 2,
+                "allowed_keys": allowed,
+                "min_fps_share": 0.01,
+                "min_read_share": 0.95,
+            },
         }
         self.config.write_text(json.dumps({**settings, **sections}), encoding="utf-8")
         self.store = ConfigStore(folder / "state" / "config")
@@ -115,6 +124,15 @@ class Device:
             60,
         )
 
+    def wait_figures(self) -> None:
+        """Until the agent has seen enough of what is in force to compare a trial with it, on a busy machine too."""
+
+        def seen_s() -> float:
+            captured = [each["captured_mono"] for each in self.results()]
+            return float(captured[-1] - captured[0]) if len(captured) >= 12 else 0.0
+
+        wait_until(lambda: seen_s() > 4.0, "readings to compare with", 60)
+
 
 @pytest.fixture
 def observer(broker: Broker) -> Iterator[Observer]:
@@ -139,6 +157,7 @@ def test_live_configuration_is_applied_without_a_restart_and_kept_for_the_next_o
     with running(device) as process:
         wait_until(lambda: last(device.observer, "status")["state"] == "online", "online")
         began = last(device.observer, "status")["started_at"]
+        device.wait_figures()
         device.desire(5, "t-5", pipeline={"min_confidence": 0.9999, "no_text_interval_s": 0.01})
         device.wait_report(202, 5)
         device.wait_reading(5, 3)
@@ -232,7 +251,7 @@ def test_process_that_is_killed_again_and_again_under_trial_returns_to_the_last_
         device.desire(5, "t-5", pipeline={"detector_max_side_px": 608})
         device.wait_report(202, 5)
         wait_until(lambda: device.store.state().trial is not None, "the trial on disk")
-    for start in range(1, 4):
+    for start in range(1, 3):
         with agent_process(device.config):  # leaving kills it
             wait_until(lambda start=start: starts(device.store) >= start, "the start is counted", 60)
             if when == "during the trial":
@@ -314,6 +333,28 @@ def test_commands_are_answered_once_each_also_over_a_restart(device: Device) -> 
         assert device.replies("ledger", "c-5")[0]["result"]["all"]["left"]["produced"] > 0
 
 
+def test_command_that_the_network_delivers_again_runs_once(device: Device, broker: Broker) -> None:
+    """Field case MQ-6 (b): the connection is cut before the ack, so whoever sent the command sends it again."""
+    with running(device), Proxy(broker.port) as proxy:
+        sender = paho.Client(CallbackAPIVersion.VERSION2, "sender", clean_session=False)
+        sender.reconnect_delay_set(1, 1)
+        sender.connect("127.0.0.1", proxy.port)
+        sender.loop_start()
+        try:
+            wait_until(sender.is_connected, "the sender's connection")
+            proxy.swallow_answers = True
+            sent = sender.publish("edge/press7/command/replay", b'{"id": "c-1"}', qos=1)
+            wait_until(lambda: device.states("replay", "c-1") == ["done"], "the answer")
+            assert not sent.is_published()
+            proxy.swallow_answers = False
+            proxy.cut()
+            wait_until(lambda: device.states("replay", "c-1") == ["done", "duplicate"], "the answer to the second copy")
+            wait_until(sent.is_published, "the ack")
+        finally:
+            sender.disconnect()
+            sender.loop_stop()
+
+
 def test_retained_command_is_not_carried_out_at_a_connect_and_answers_come_after_an_outage(
     device: Device, broker: Broker
 ) -> None:
@@ -351,13 +392,14 @@ def calibrating_agent(device: Device, go: Path) -> Iterator[subprocess.Popen[str
             process.kill()
 
 
+@pytest.mark.parametrize(("keepalive_s", "for_s"), [(5, 9), pytest.param(10, 60, marks=pytest.mark.slow)])
 def test_long_command_lets_others_through_and_keeps_the_connection(
-    make_broker: Callable[..., Broker], tmp_path: Path
+    make_broker: Callable[..., Broker], tmp_path: Path, keepalive_s: int, for_s: int
 ) -> None:
-    """Field case MQ-8, and MQ-6 (b)."""
+    """Field case MQ-8: `for_s` is longer than one and a half keep-alives, after which a broker drops who is silent."""
     broker = make_broker("allow_anonymous true").start()
     with Observer(broker.port, "edge/#") as observer:
-        device = Device(tmp_path, broker.port, observer, mqtt={"port": broker.port, "keepalive_s": 5})
+        device = Device(tmp_path, broker.port, observer, mqtt={"port": broker.port, "keepalive_s": keepalive_s})
         go = tmp_path / "go"
         with calibrating_agent(device, go):
             device.wait_reading(None, 2)
@@ -370,8 +412,11 @@ def test_long_command_lets_others_through_and_keeps_the_connection(
             device.command("calibrate", "c-2")
             wait_until(lambda: device.states("calibrate", "c-2") == ["accepted", "duplicate"], "a duplicate", 2)
             began, count = time.monotonic(), len(device.results())
-            # longer than one and a half keep-alives, after which a broker drops who is silent
-            wait_until(lambda: time.monotonic() - began > 9 and len(device.results()) > count + 9, "reading", 60)
+            wait_until(
+                lambda: time.monotonic() - began > for_s and len(device.results()) > count + for_s,
+                "reading",
+                for_s + 60,
+            )
             assert device.states("calibrate", "c-2") == ["accepted", "duplicate"]
             go.touch()
             wait_until(lambda: device.states("calibrate", "c-2")[-1] == "done", "the end of the calibration")
