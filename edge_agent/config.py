@@ -162,6 +162,7 @@ CommandName = Literal[
     "snapshot",
 ]
 Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}$")]
+Celsius = Annotated[float, Field(ge=20, le=120)]
 SidePx = Annotated[int, Field(ge=16, le=16_384)]
 
 
@@ -453,6 +454,44 @@ class TelemetryConfig(Section):
 
     interval_s: Annotated[float, Field(ge=0.5, le=3600)] = 10.0
     """Time between two reports, s."""
+    system_root: LocalPath = Path("/")
+    """The folder in which the board's sys, proc, etc and var are; other than / where a container mounts them apart."""
+    directory: LocalPath | None = None
+    """Where reports are kept on disk; null: `telemetry` beside the outbox's file, nowhere with outbox.kind memory."""
+    keep_s: Annotated[float, Field(ge=0, le=31_536_000)] = 86_400.0
+    """How long reports are kept on disk, s; 0: they are not."""
+    keep_bytes: Annotated[int, Field(ge=1_048_576)] = 33_554_432
+    """Most bytes of reports kept on disk; the oldest go first."""
+
+
+class ThermalConfig(Section):
+    """From which temperature on fewer frames are read, before the board slows itself down."""
+
+    enabled: bool = True
+    """Whether fewer frames are read while the board is hot or held back."""
+    cpu_c: Celsius = 92.0
+    """Temperature of a CPU zone, C, from which on three of four frames are read."""
+    gpu_c: Celsius = 92.0
+    """The same of a GPU zone, C."""
+    soc_c: Celsius = 92.0
+    """The same of a soc or cv zone, C."""
+    tj_c: Celsius = 94.0
+    """The same of the hottest junction, zone tj, C."""
+    step_c: Annotated[float, Field(ge=0.5, le=20)] = 3.0
+    """So much hotter, C, every second frame is read, and twice so much hotter every fourth."""
+    hysteresis_c: Annotated[float, Field(ge=0.5, le=30)] = 4.0
+    """So much cooler than its bound, C, it must be before more frames are read again."""
+    dwell_s: Seconds = 30.0
+    """Least time between a change and the next step back to more frames, s."""
+
+
+class MetricsConfig(Section):
+    """The same figures for Prometheus, over HTTP."""
+
+    port: Port | None = None
+    """The port; null: none is opened. Needs the Python package prometheus-client (the extra `metrics`)."""
+    host: Annotated[str, Field(min_length=1, max_length=253), AfterValidator(_host)] = "127.0.0.1"
+    """The address that is listened on; 127.0.0.1: this device alone can ask."""
 
 
 class RemoteConfig(Section):
@@ -529,6 +568,10 @@ class Config(Section):
     """What waits for the broker."""
     telemetry: TelemetryConfig = TelemetryConfig()
     """How the device reports on itself."""
+    thermal: ThermalConfig = ThermalConfig()
+    """From which temperature on fewer frames are read."""
+    metrics: MetricsConfig = MetricsConfig()
+    """Figures for Prometheus."""
     remote: RemoteConfig = RemoteConfig()
     """What may be changed and asked for from afar."""
     log: LogConfig = LogConfig()

@@ -304,6 +304,14 @@ class Calibration(Payload):
     recorded: Recorded | None
 
 
+class CoolingFigures(Payload):
+    """What is done about heat."""
+
+    share: Annotated[float, Field(gt=0, le=1)]
+    """Of the frames that were read before it got hot."""
+    reason: str | None
+
+
 class Telemetry(Versioned):
     """Figures about the device. What it has depends on the machine: further members are sensors, a number or null, or
     an object of such (temp_c, power_w, ...); a name's end is its unit."""
@@ -334,7 +342,18 @@ class Telemetry(Versioned):
     ledger: Accounts = UNSENT
     remote: RemoteFigures = UNSENT
     publisher: PublisherFigures = UNSENT
+    cooling: CoolingFigures = UNSENT
+    throttled: bool | None = None
+    """Whether the board was held back since the last message; null: it cannot tell."""
+    throttled_by: list[str] = []
+    """What by: over-current counters, clocks that the kernel or the GPU's driver held down for heat."""
+    power_mode: str | None = None
+    """The board's nvpmodel mode; null: it has none."""
     temp_c: dict[str, Number] = {}
+    power_w: dict[str, Number] = {}
+    """By rail; `total` is what the module draws."""
+    over_current: dict[str, Count | None] = {}
+    """By counter, events since the last message."""
 
 
 # configuration

@@ -17,8 +17,9 @@ from edge_agent.telemetry.base import Probe, Sensor
 from edge_agent.telemetry.sysfs import is_jetson
 
 Load = Callable[[str], ModuleType]
-# reasons for which clocks are held down: bits of nvmlDeviceGetCurrentClocksThrottleReasons, nvml.h
-REASONS = {0x04: "power cap", 0x08: "hardware slowdown", 0x20: "heat", 0x40: "heat, by hardware", 0x80: "power brake"}
+# for which clocks are held down, bits of nvmlDeviceGetCurrentClocksThrottleReasons (nvml.h); the power limit, at
+# which a busy GPU always works, is none
+REASONS = {0x08: "hardware slowdown", 0x20: "heat", 0x40: "heat, by hardware", 0x80: "power brake"}
 
 
 class Gpus:
