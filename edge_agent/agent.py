@@ -29,7 +29,8 @@ from edge_agent.cameras.capture import CaptureThread
 from edge_agent.cameras.repeat_log import RepeatLog
 from edge_agent.cameras.status import CameraStatus
 from edge_agent.clock import DeviceClock
-from edge_agent.config import CalibrationConfig, CameraConfig, Config
+from edge_agent.config import CalibrationConfig, CameraConfig, Config, ThermalConfig
+from edge_agent.cooling import Brake, Step, next_step
 from edge_agent.errors import ConfigError, EdgeAgentError, EngineError, FrameError, in_one_line
 from edge_agent.events import Events
 from edge_agent.frame_recorder import RECORDED_DIRECTORY, FrameRecorder
@@ -39,16 +40,19 @@ from edge_agent.mailbox import Mailbox
 from edge_agent.messages import CameraState, PipelineState
 from edge_agent.no_text import NoTextLimit
 from edge_agent.outbox.base import DAY_S, Outbox
-from edge_agent.outbox.opening import open_outbox
+from edge_agent.outbox.opening import find_database, open_outbox
 from edge_agent.pipeline import Pipeline, load_pipeline
 from edge_agent.publisher import Publisher
-from edge_agent.records import Frame, rfc3339
+from edge_agent.records import Frame, Message, rfc3339
 from edge_agent.remote.control import RemoteAccess, RemoteControl
 from edge_agent.remote.trial import Look
 from edge_agent.service import Notifier
 from edge_agent.telemetry import SENSORS
+from edge_agent.telemetry.history import History
+from edge_agent.telemetry.metrics import serving
 from edge_agent.telemetry.sampler import Sampler
 from edge_agent.telemetry.vitals import Vitals
+from edge_agent.telemetry.watch import BoardWatch, Signs
 from edge_agent.transports import TRANSPORTS
 from edge_agent.transports.base import Transport
 
@@ -114,7 +118,8 @@ def run_agent(
         )
         if access is not None:
             agent.remote = opened.enter_context(remote_control(access, agent))
-        agent.sampler = opened.enter_context(sampler(config, agent, publisher))
+        report_to = opened.enter_context(outlets(config, outbox.put))
+        agent.sampler = opened.enter_context(sampler(config, agent, publisher, report_to))
         opened.enter_context(running(cameras))
         notifier.ready(f"reading {len(cameras)} cameras")
         enter("reading")
@@ -154,6 +159,11 @@ class Agent:
     frames_read: Counter[str] = field(default_factory=Counter)
     frames_with_text: Counter[str] = field(default_factory=Counter)
     told: tuple[PipelineState, float] = ("starting", float("-inf"))  # the state said last, and when, monotonic s
+    cooling: Step = field(default_factory=Step)  # the telemetry thread decides, the main loop acts by it
+    brake: Brake = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.brake = Brake(self.cameras, lambda: {name: fps["processed"] for name, fps in self.vitals.fps().items()})
 
     def main_loop(self, stop: threading.Event, notifier: Notifier, *, until_end: bool = False) -> None:
         """Takes the next frame, reads it, puts the reading out; looks after the states in between."""
@@ -219,7 +229,9 @@ class Agent:
             self.recorder.offer(frame)
 
     def attend(self, notifier: Notifier) -> None:
-        """Puts new engines to use and says how the reading goes: a change at once, how far it is now and then."""
+        """Puts new engines to use, holds cameras back while it is hot, and says how the reading goes: a change at once,
+        how far it is now and then."""
+        self.brake.hold(self.cooling.share)
         try:
             condition = self.pipeline.attend()
         except (ConfigError, EngineError) as exc:
@@ -237,9 +249,11 @@ class Agent:
 
     def shown(self, condition: Condition) -> tuple[PipelineState, str | None]:
         """The pipeline's condition as health shows it: where that says nothing else, that readings are not written to
-        disk, or a calibration beside it."""
+        disk, that the board is hot, or a calibration beside it."""
         if condition.state == "running" and (fault := self.outbox.fault) is not None:
             return "degraded", f"readings that wait are in memory only: {fault}"
+        if condition.state == "running" and (hot := self.cooling.reason) is not None:
+            return "degraded", hot
         progress = self.calibrating.look() if self.calibrating is not None and condition.state == "running" else None
         return (condition.state, condition.reason) if progress is None else ("calibrating", str(progress))
 
@@ -258,8 +272,9 @@ class Agent:
     def look(self) -> Look:
         """What was read so far, and how cameras and pipeline are."""
         cameras = {camera.name: camera.status().state for camera in self.cameras}
-        # a disk that fails is no fault of a configuration
-        state = "running" if self.told[0] == "degraded" and self.outbox.fault is not None else self.told[0]
+        # a disk that fails and a hot day are no fault of a configuration
+        excused = self.outbox.fault is not None or self.cooling.level > 0
+        state = "running" if self.told[0] == "degraded" and excused else self.told[0]
         return Look(time.monotonic(), dict(self.frames_read), dict(self.frames_with_text), cameras, state)
 
     def apply(self, config: Config) -> None:
@@ -299,11 +314,23 @@ class Agent:
                 "fields": self.pipeline.extractor.dropped,
             },
             "calibration": lambda: {"artefacts": self.pipeline.artefacts, "recorded": recorded(self.recorder)},
+            "cooling": lambda: {"share": self.cooling.share, "reason": self.cooling.reason},
             "clock": lambda: {"boot_id": self.clock.boot_id, "trusted": self.clock.trusted()},
             "outbox": lambda: asdict(self.outbox.stats()),
             "ledger": self.accounts,
             "remote": self.heard,
         }
+
+    def keep_cool(self, signs: Signs, bounds: ThermalConfig) -> None:
+        """Decides what share of the frames is read from now on; called from the telemetry thread."""
+        step = next_step(self.cooling, signs, time.monotonic(), bounds)
+        if step.level != self.cooling.level:
+            log.warning("%s", step.reason or "cooled down; reading every frame again")
+        self.cooling = step
+
+    def counts(self) -> tuple[int, int]:
+        """Frames read and those of them with text, since the start; any thread."""
+        return sum(dict(self.frames_read).values()), sum(dict(self.frames_with_text).values())
 
     def heard(self) -> dict[str, Any]:
         """What came from afar; messages dropped because too many came at once, or too large ones, are counted too."""
@@ -357,11 +384,18 @@ def capture(name: str, config: CameraConfig, mailbox: Mailbox, vitals: Vitals) -
     return CaptureThread(name, config, offer)
 
 
-def sampler(config: Config, agent: Agent, publisher: Publisher) -> Sampler:
-    """Telemetry of this machine and this agent, put into the outbox at an interval."""
-    probes = [registry.load(SENSORS, row, "sensor")(Path("/")) for row in SENSORS]
-    sections = {**agent.sections(), "publisher": lambda: asdict(publisher.stats())}
-    return Sampler(probes, sections, config.telemetry.interval_s, agent.outbox.put)
+def sampler(config: Config, agent: Agent, publisher: Publisher, report_to: Callable[[Message], None]) -> Sampler:
+    """Telemetry of this machine and this agent, handed on at an interval; looks after the board's heat in between."""
+    root = config.telemetry.system_root
+    watch = BoardWatch(root, agent.counts)
+
+    def look() -> None:
+        watch.measure()
+        agent.keep_cool(watch.signs(), config.thermal)
+
+    probes = [registry.load(SENSORS, row, "sensor")(root) for row in SENSORS]
+    sections = {**agent.sections(), **watch.sections(), "publisher": lambda: asdict(publisher.stats())}
+    return Sampler([*probes, watch.probe()], sections, config.telemetry.interval_s, report_to, beat=look)
 
 
 def remote_control(access: RemoteAccess, agent: Agent) -> RemoteControl:
@@ -410,6 +444,34 @@ def recording(config: CalibrationConfig, calibration_dir: Path) -> Iterator[Fram
     ) as recorder:
         log.info("frames are kept in %s for calibrating, one in %g s", directory, config.record_interval_s)
         yield recorder
+
+
+@contextmanager
+def outlets(config: Config, put: Callable[[Message], None]) -> Iterator[Callable[[Message], None]]:
+    """Where telemetry goes, inside: to the broker by `put`, to disk and to Prometheus as the settings say."""
+    with ExitStack() as opened:
+        outlets = [put]
+        directory = history_dir(config)
+        if directory is not None:
+            history = opened.enter_context(History(directory, config.telemetry.keep_s, config.telemetry.keep_bytes))
+            outlets.append(history.append)
+        if config.metrics.port is not None:
+            outlets.append(opened.enter_context(serving(config.metrics.host, config.metrics.port)))
+
+        def report_to(message: Message) -> None:
+            for outlet in outlets:
+                outlet(message)
+
+        yield report_to
+
+
+def history_dir(config: Config) -> Path | None:
+    """The folder of the reports kept on disk; None where none are."""
+    if config.telemetry.keep_s == 0:
+        return None
+    if config.telemetry.directory is not None:
+        return config.telemetry.directory
+    return None if config.outbox.kind == "memory" else (config.outbox.path or find_database()).parent / "telemetry"
 
 
 @contextmanager

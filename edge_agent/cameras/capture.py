@@ -45,6 +45,7 @@ class CaptureThread:
         """Makes the camera, without opening it: ConfigError for settings that cannot work is raised here."""
         self.name = name
         self.config = config
+        self._held_fps: float | None = None
         self._put = put
         self._make = make
         self._clock = clock or Clock()
@@ -72,9 +73,13 @@ class CaptureThread:
         if max_fps == self.config.max_fps:
             return
         self.config = self.config.model_copy(update={"max_fps": max_fps})
-        reader = self._reader
-        if reader is not None:
-            reader.limit(max_fps)
+        self._limit_reader()
+
+    def hold(self, fps: float | None) -> None:
+        """Beside max_fps, at most so many frames a second for now; None: no more than that. Any thread."""
+        if fps != self._held_fps:
+            self._held_fps = fps
+            self._limit_reader()
 
     def ask_to_stop(self) -> None:
         """Says that capturing is to end, and waits for nothing; `stop` waits."""
@@ -115,8 +120,18 @@ class CaptureThread:
             yield self._reader
         yield from self._abandoned
 
+    def _limit_fps(self) -> float | None:
+        limits = [fps for fps in (self.config.max_fps, self._held_fps) if fps is not None]
+        return min(limits, default=None)
+
+    def _limit_reader(self) -> None:
+        reader = self._reader
+        if reader is not None:
+            reader.limit(self._limit_fps())
+
     def _begin(self, camera: Camera) -> None:
-        reader = Reader(self.name, self.config, camera, self._put, self._vitals, self._journal, self._clock, self._stop)
+        config = self.config.model_copy(update={"max_fps": self._limit_fps()})
+        reader = Reader(self.name, config, camera, self._put, self._vitals, self._journal, self._clock, self._stop)
         self._vitals.begin(reader)
         self._reader = reader
         reader.start()
