@@ -74,15 +74,16 @@ def wait_for(true: Callable[[], bool], what: str, timeout_s: float = DEADLINE_S)
 
 
 class Broker:
-    """Mosquitto, which writes its sessions and queues down after each change."""
+    """Mosquitto, which writes its sessions and queues down after each change; `forgetful`: not at all."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, forgetful: bool) -> None:
         self.port = free_port()
         self._log = (folder / "mosquitto.log").open("ab")
         self._settings = folder / "mosquitto.conf"
         self._settings.write_text(
             f"listener {self.port} {HOST}\nallow_anonymous true\nuser {getpass.getuser()}\n"
-            f"persistence true\npersistence_location {folder}/\nautosave_on_changes true\nautosave_interval 1\n"
+            f"persistence {'false' if forgetful else 'true'}\npersistence_location {folder}/\n"
+            "autosave_on_changes true\nautosave_interval 1\n"
             "max_queued_messages 0\nlog_type error\nlog_type warning\nlog_type notice\n",
             encoding="utf-8",
         )
@@ -431,10 +432,10 @@ class Trouble:
         wait_for(lambda: len(self._operator.terminal(command_id)) >= len(states), f"the answer to {command_id}")
 
 
-def soak(folder: Path, minutes: float, rng: random.Random) -> dict[str, Any]:
+def soak(folder: Path, minutes: float, rng: random.Random, *, forgetful: bool) -> dict[str, Any]:
     """Runs it; the figures, with what is not in order under `faults`."""
     render(folder)
-    broker = Broker(folder)
+    broker = Broker(folder, forgetful=forgetful)
     broker.start()
     try:
         config = folder / "config.yaml"
@@ -614,13 +615,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10.0, help="how long (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the order and lengths of the trouble")
+    parser.add_argument("--forgetful", action="store_true", help="a broker that keeps nothing on disk, to compare with")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="a new folder for logs and databases, which stays")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the figures are to be written too")
     args = parser.parse_args()
     with working_folder(args.keep) as folder:
-        figures = soak(folder, args.minutes, random.Random(args.seed))
+        figures = soak(folder, args.minutes, random.Random(args.seed), forgetful=args.forgetful)
     print(table(figures))
-    text = json.dumps({"minutes": args.minutes, "seed": args.seed, **figures}, indent=2)
+    text = json.dumps({"minutes": args.minutes, "seed": args.seed, "forgetful": args.forgetful, **figures}, indent=2)
     if args.json is not None:
         args.json.write_text(text + "\n", encoding="utf-8")
     print(text)
