@@ -25,6 +25,8 @@ COMMANDS = {
     "ledger": "edge_agent.commands.ledger:add_parser",
     "config": "edge_agent.commands.config:add_parser",
     "schema": "edge_agent.commands.schema:add_parser",
+    "doctor": "edge_agent.commands.doctor:add_parser",
+    "support-bundle": "edge_agent.commands.doctor:add_bundle_parser",
     "install": "edge_agent.commands.install:add_parser",
     "uninstall": "edge_agent.commands.install:add_uninstall_parser",
     "note-exit": "edge_agent.commands.note_exit:add_parser",

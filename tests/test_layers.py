@@ -57,6 +57,7 @@ MAY_IMPORT = {
     "events": set(),
     "frame_recorder": set(),
     "doctor": {"backends", "cameras", "models", "telemetry", "transports"},
+    "doctor": {"backends", "cameras", "installation", "models", "telemetry", "transports"},
     "installation": set(),
     "last_words": set(),
     "live": {"cameras", "no_text", "pipeline", "telemetry"},

@@ -1,0 +1,79 @@
+"""Bundle: all that somebody far away needs to see, in one tar file, without secrets."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from edge_agent.config import shown
+from edge_agent.doctor.base import Patient
+from edge_agent.doctor.examination import examine, table_line, to_json
+from edge_agent.settings.strict_yaml import dump
+
+LOG_LINES = 2000
+TELEMETRY_BYTES = 1_000_000
+Journal = Callable[[], str]
+
+
+def write(path: Path, patient: Patient, journal: Journal | None = None) -> list[str]:
+    """Writes the file, its owner's alone; the names in it. Raises OSError."""
+    names = []
+    path.touch(mode=0o600)
+    with tarfile.open(path, "w:gz" if path.suffix in (".gz", ".tgz") else "w") as tar:
+        for name, text in parts(patient, journal or journal_tail):
+            content = patient.secrets.scrub(text).encode("utf-8", "replace")
+            entry = tarfile.TarInfo(f"edge-agent-support/{name}")
+            entry.size, entry.mtime, entry.mode = len(content), int(time.time()), 0o600
+            tar.addfile(entry, io.BytesIO(content))
+            names.append(name)
+    return names
+
+
+def parts(patient: Patient, journal: Journal) -> Iterator[tuple[str, str]]:
+    """Name and text of each file; what cannot be read says so in its place."""
+    rows = list(examine(patient))
+    yield "doctor.txt", "\n".join(map(table_line, rows)) + "\n"
+    yield "doctor.json", json.dumps(to_json(rows), indent=1)
+    # settings that are wrong are not copied: what is secret in them cannot be told
+    yield "config.yaml", f"# {patient.problem}\n" if patient.config is None else dump(shown(patient.config))
+    yield "last-words.json", first_readable([folder / "last-words.json" for folder in state_folders(patient)])
+    yield "telemetry.jsonl", first_readable(newest_reports(patient))
+    yield "log.txt", journal()
+
+
+def state_folders(patient: Patient) -> list[Path]:
+    """Where the agent may have kept its state."""
+    beside = patient.config_file.absolute().parent / "state"
+    return [patient.state_dir, beside, patient.root / "var/lib/edge-agent"]
+
+
+def newest_reports(patient: Patient) -> list[Path]:
+    """The files of telemetry kept on disk, the newest first."""
+    found = [path for folder in state_folders(patient) for path in (folder / "telemetry").glob("*.jsonl")]
+    return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+
+
+def first_readable(paths: list[Path]) -> str:
+    """The end of the first that can be read."""
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                file.seek(max(0, path.stat().st_size - TELEMETRY_BYTES))
+                return file.read().decode("utf-8", "replace")
+        except OSError:
+            continue
+    return "nothing that can be read\n"
+
+
+def journal_tail() -> str:
+    """The end of the service's log, as far as this user may read it."""
+    command = ["journalctl", "--unit=edge-agent", f"--lines={LOG_LINES}", "--no-pager", "--output=short-iso"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False, errors="replace").stdout
+    except (OSError, subprocess.SubprocessError) as exc:
+        return f"the journal cannot be read: {exc}\n"
