@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from edge_agent.clock import DeviceClock
 from edge_agent.outbox.accounts import read_dead_letters
 from edge_agent.outbox.base import Entry
@@ -12,6 +14,12 @@ from edge_agent.outbox.disk import DiskOutbox, Limits
 from edge_agent.outbox.memory import MemoryOutbox
 from tests.broker import wait_until
 from tests.outbox.made_messages import payloads, reading
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written with the next readings, or a second later, is written at once: nothing here depends on it."""
+    monkeypatch.setattr("edge_agent.outbox.disk.LAZY_S", 0.02)
 
 
 def opened(path: Path) -> DiskOutbox:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -80,8 +82,12 @@ class Site:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path / "state")
+def site(tmp_path: Path) -> Iterator[Site]:
+    """In memory where there is such a folder: hundreds of starts wait for the disk otherwise, which is not tested."""
+    in_memory = Path("/dev/shm")
+    folder = in_memory if os.access(in_memory, os.W_OK) else tmp_path
+    with tempfile.TemporaryDirectory(prefix="edge-agent-test-", dir=folder) as place:
+        yield Site(Path(place) / "state")
 
 
 def empty(path: Path) -> None:
