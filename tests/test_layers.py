@@ -62,6 +62,7 @@ MAY_IMPORT = {
     "last_words": set(),
     "live": {"cameras", "no_text", "pipeline", "telemetry"},
     "no_text": set(),
+    "nvpmodel": {"telemetry.power_mode"},
     "calibrate": {"artefacts", "pipeline", "stages", "cameras", "backends", "models", "telemetry.energy"},
     "pipeline": {"artefacts", "served_model", "stages", "backends", "models"},
     "served_model": {"artefacts", "backends"},

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edge_agent import config as configuration
-from edge_agent.commands import bench_outbox
+from edge_agent.commands import bench_outbox, bench_power
 from edge_agent.config import Config
 from edge_agent.errors import ConfigError
 
@@ -34,6 +34,7 @@ examples:
   edge-agent bench ppocrv6-small-det --shape image=1x736x1312x3 --seconds 30 --json
   edge-agent bench ppocrv6-small-rec --batch 8 --layers  where the time goes, layer by layer
   edge-agent bench outbox                                readings a second through the outbox and a broker
+  sudo edge-agent bench --power-modes                    a Jetson: the pipeline in each of its power modes
 """
 
 
@@ -66,6 +67,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings to read with (default: built in)")
     parser.add_argument("--models-dir", type=Path, metavar="DIR", help="where the models are (default: as configured)")
+    parser.add_argument("--power-modes", action="store_true", help="a Jetson: in each power mode, which needs root")
+    parser.add_argument("--nvpmodel", default="nvpmodel", metavar="TOOL", help="what sets them (default: %(default)s)")
     bench_outbox.add_options(parser)
     parser.set_defaults(func=run)
 
@@ -104,6 +107,11 @@ def run(args: argparse.Namespace) -> int:
         config = configuration.patched(config, {"backend": {"threads": args.threads}}, origin="--threads")
     models_dir = find_models_dir(args.models_dir or config.models_dir)
     duration = Duration(args.warm_up_s, args.seconds)
+    if args.power_modes:
+        root = config.telemetry.system_root
+        modes = bench_power.measure(args.nvpmodel, root, lambda: of_pipeline(args, config, models_dir, duration))
+        print(json.dumps(modes, indent=2) if args.json else bench_power.table(modes))
+        return 0 if bench_power.any_measured(modes["modes"]) else 1
     measure = of_model if args.model else of_pipeline
     figures = measure(args, config, models_dir, duration)
     print(json.dumps(figures, indent=2) if args.json else table(figures))
@@ -113,10 +121,13 @@ def run(args: argparse.Namespace) -> int:
 def require_sense(args: argparse.Namespace) -> None:
     """ConfigError for options that do not go together."""
     if args.model:
-        given = [name for name, value in (("--frames", args.frames), ("--engines", args.engines)) if value]
+        without_model = (("--frames", args.frames), ("--engines", args.engines), ("--power-modes", args.power_modes))
+        given = [name for name, value in without_model if value]
         if given:
             raise ConfigError(f"{given[0]} is for the pipeline; leave it out, or leave out {args.model}")
         return
+    if args.power_modes and (args.engines or args.layers):
+        raise ConfigError("--power-modes measures the pipeline alone; leave out --engines and --layers")
     given = [name for name, unset in OF_ONE_ENGINE.items() if getattr(args, name.removeprefix("--")) != unset]
     if given:
         raise ConfigError(f"{given[0]} is for one engine; name its model: edge-agent bench MODEL {given[0]} ...")
@@ -140,7 +151,7 @@ def of_pipeline(args: argparse.Namespace, config: Config, models_dir: Path, dura
     from edge_agent.backends.swap import running
     from edge_agent.bench import bench_pipeline, forget_shapes, gpu_bus_id, gpu_memory
     from edge_agent.pipeline import load_pipeline
-    from edge_agent.telemetry.energy import find_energy
+    from edge_agent.telemetry.energy import measured_energy
 
     images = pictures(args.frames) if args.frames is not None else sample_frames()
     began = time.perf_counter()
@@ -148,8 +159,8 @@ def of_pipeline(args: argparse.Namespace, config: Config, models_dir: Path, dura
         load_s = time.perf_counter() - began
         require_backend(args, pipeline.backend)
         try:
-            energy = find_energy(gpu_bus_id=gpu_bus_id(pipeline.backend))
-            figures = {"load_s": round(load_s, 3), **bench_pipeline(pipeline, images, duration, energy)}
+            with measured_energy(config.telemetry.system_root, gpu_bus_id(pipeline.backend)) as energy:
+                figures = {"load_s": round(load_s, 3), **bench_pipeline(pipeline, images, duration, energy)}
             figures["gpu_memory"] = gpu_memory(pipeline.backend)
             if args.engines or args.layers:
                 figures["by_engine"] = by_engine(args, config, models_dir, pipeline, duration)
@@ -230,14 +241,14 @@ def of_engines(
 ) -> dict[str, Any]:
     """The figures of engines of one model, at the profile's shapes where the options name no others."""
     from edge_agent.bench import bench_engine, gpu_bus_id, layers, made_feed
-    from edge_agent.telemetry.energy import find_energy
+    from edge_agent.telemetry.energy import measured_energy
 
     shapes = dict(spec.profiles[0].opt if spec.profiles else {})
     if args.batch:
         shapes = {name: (args.batch, *sizes[1:]) for name, sizes in shapes.items()}
     feed = made_feed(engines[0].inputs, {**shapes, **dict(shape(text) for text in args.shape)})
-    energy = find_energy(gpu_bus_id=gpu_bus_id(backend))
-    figures = {"backend": backend.name, **bench_engine(engines, feed, duration, energy)}
+    with measured_energy(gpu_bus_id=gpu_bus_id(backend)) as energy:
+        figures = {"backend": backend.name, **bench_engine(engines, feed, duration, energy)}
     run_ms = float(figures["latency"]["mean_ms"])
     return {**figures, "layers": layers(engines[0], feed, args.seconds, run_ms)} if args.layers else figures
 

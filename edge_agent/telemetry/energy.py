@@ -1,4 +1,5 @@
-"""Energy: counters of joules that this machine has, for what work costs: of processors (RAPL) and NVIDIA GPUs (NVML).
+"""Energy: counters of joules that this machine has, for what work costs: of a Jetson's board (its rails), of processors
+(RAPL) and NVIDIA GPUs (NVML).
 
 They count the whole package or board, whoever uses it.
 """
@@ -6,11 +7,19 @@ They count the whole package or board, whoever uses it.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+
+from edge_agent.errors import SensorError
+from edge_agent.telemetry.meter import LONGEST_GAP_S, EnergyMeter
+from edge_agent.telemetry.rails import total_w
+from edge_agent.telemetry.sysfs import is_jetson
 
 NO_RAPL = "no RAPL counters under {folder}: not an x86 Linux machine, or a virtual one"
 NO_NVML = "NVML is not asked: {reason} (pip install nvidia-ml-py)"
@@ -36,6 +45,62 @@ class EnergySources:
 
     counters: tuple[EnergyCounter, ...]
     absent: tuple[str, ...]
+
+
+@contextmanager
+def measured_energy(root: Path = Path("/"), gpu_bus_id: str | None = None) -> Iterator[EnergySources]:
+    """What this machine has, inside: the board's total power, summed up by a thread, where its rails tell it, else what
+    `find_energy` finds."""
+    try:
+        total_w(root)
+    except SensorError as exc:
+        found = find_energy(root, gpu_bus_id)
+        yield EnergySources(found.counters, (str(exc), *found.absent)) if is_jetson(root) else found
+        return
+    with RailsCounter(root) as counter:
+        yield EnergySources((EnergyCounter("board", counter.joules),), ())
+
+
+class RailsCounter:
+    """Sums up the board's total power, looked at every `every_s`, inside; `joules` may be called from any thread."""
+
+    def __init__(self, root: Path, every_s: float = 0.1, clock: Callable[[], float] = time.monotonic) -> None:
+        self._root = root
+        self._every_s = every_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._meter = EnergyMeter(clock())
+        self._seen_mono = clock()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="rails", daemon=True)
+
+    def __enter__(self) -> RailsCounter:
+        self.look()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join(1.0)
+
+    def look(self) -> None:
+        """One look; one that fails is bridged by the next."""
+        with suppress(SensorError), self._lock:
+            watts = total_w(self._root)
+            self._seen_mono = self._clock()
+            self._meter.power(watts, self._seen_mono)
+
+    def joules(self) -> float:
+        """Since it began; SensorError once the rails have been silent for so long that it is not known."""
+        self.look()
+        with self._lock:
+            if self._clock() - self._seen_mono > LONGEST_GAP_S:
+                raise SensorError(f"the board's power could not be read for {LONGEST_GAP_S:g} s")
+            return self._meter.total_j
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._every_s):
+            self.look()
 
 
 def find_energy(

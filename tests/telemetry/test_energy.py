@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from edge_agent.telemetry.energy import EnergyCounter, find_energy
+from edge_agent.errors import SensorError
+from edge_agent.telemetry.energy import EnergyCounter, RailsCounter, find_energy, measured_energy
+from tests.telemetry import boards
 
 BUS_ID = "0000:3b:00.0"
 
@@ -91,3 +93,36 @@ def test_gpu_without_a_counter_says_why(tmp_path: Path, load_module: Any, says: 
     found = find_energy(tmp_path, BUS_ID, load_module)
     assert found.counters == ()
     assert says in found.absent[-1]
+
+
+def test_board_that_tells_its_power_is_what_is_counted(tmp_path: Path) -> None:
+    with measured_energy(boards.agx_orin(tmp_path, 6)) as energy:
+        (counter,) = energy.counters
+        assert (counter.name, energy.absent) == ("board", ())
+        before_j = counter.read()
+        assert counter.since(before_j) >= 0
+
+
+def test_joules_of_the_rails_are_watts_times_seconds_and_a_hiccup_is_bridged(tmp_path: Path) -> None:
+    now = [0.0]
+    root = boards.orin_nano(tmp_path)
+    power = root / "sys/devices/platform/bus@0/c240000.i2c/i2c-1/1-0040/hwmon/hwmon1/in1_input"
+    counter = RailsCounter(root, clock=lambda: now[0])
+    counter.look()
+    for said in (19_000, "N/A", 19_000):
+        boards.write(power, said)
+        now[0] += 1.0
+        counter.look()
+    assert counter.joules() == pytest.approx(3 * 15.2)
+    boards.write(power, "N/A")
+    now[0] += 5.1
+    with pytest.raises(SensorError, match="could not be read for 5 s"):
+        counter.joules()
+
+
+def test_jetson_whose_rails_say_nothing_says_so_and_another_machine_need_not(tmp_path: Path) -> None:
+    with measured_energy(boards.tegra(tmp_path / "bare")) as energy:
+        assert energy.counters == ()
+        assert "no INA3221 power monitor" in energy.absent[0]
+    with measured_energy(tmp_path) as energy:
+        assert energy == find_energy(tmp_path)
