@@ -16,18 +16,22 @@ from pathlib import Path
 from types import FrameType
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+TOUCH_EVERY_S = 5.0
 
 
 class Notifier:
     """Tells the service manager how the process is; does nothing where none listens. Main thread only.
 
-    `heartbeat` is for finished work of the main loop, never for a timer: a loop that hangs must be noticed.
+    `heartbeat` is for finished work of the main loop, never for a timer: a loop that hangs must be noticed. In a
+    container, where no manager listens, the age of the file that HEARTBEAT_FILE names tells the same.
     """
 
     def __init__(self, environ: Mapping[str, str], monotonic: Callable[[], float]) -> None:
         self._address = environ.get("NOTIFY_SOCKET", "")
         self._watchdog_us = int(environ.get("WATCHDOG_USEC") or 0)
         self._heartbeat_every_s = self._watchdog_us / 1e6 / 4
+        self._heartbeat_file = Path(environ["HEARTBEAT_FILE"]) if environ.get("HEARTBEAT_FILE") else None
+        self._touched = float("-inf")
         self._monotonic = monotonic
         self._last_heartbeat = float("-inf")
 
@@ -45,6 +49,7 @@ class Notifier:
         on watching a process that has started afresh."""
         watchdog = "\nWATCHDOG=1" if self._watchdog_us else ""
         self._send(f"EXTEND_TIMEOUT_USEC={int(more_s * 1e6)}{watchdog}")
+        self._touch()
 
     def heartbeat(self) -> None:
         """The main loop has come round; sent at most four times per watchdog interval."""
@@ -52,6 +57,7 @@ class Notifier:
         if now - self._last_heartbeat >= self._heartbeat_every_s:
             self._last_heartbeat = now
             self._send("WATCHDOG=1")
+        self._touch()
 
     def restarting(self, may_take_s: float) -> None:
         """This process will be another program in a moment, which may say nothing for so long before it is `ready`."""
@@ -61,6 +67,13 @@ class Notifier:
     def stopping(self) -> None:
         """Shutdown has begun."""
         self._send("STOPPING=1")
+
+    def _touch(self) -> None:
+        now = self._monotonic()
+        if self._heartbeat_file is not None and now - self._touched >= TOUCH_EVERY_S:
+            self._touched = now
+            with suppress(OSError):  # whoever looks sees the file's age
+                self._heartbeat_file.touch()
 
     def _send(self, state: str) -> None:
         if not self._address:

@@ -56,7 +56,6 @@ MAY_IMPORT = {
     "cooling": {"cameras", "telemetry"},
     "events": set(),
     "frame_recorder": set(),
-    "doctor": {"backends", "cameras", "models", "telemetry", "transports"},
     "doctor": {"backends", "cameras", "installation", "models", "telemetry", "transports"},
     "installation": set(),
     "last_words": set(),

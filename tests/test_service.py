@@ -56,6 +56,21 @@ def test_manager_waits_longer_for_a_process_that_starts_afresh(tmp_path: Path) -
         ]
 
 
+def test_heartbeat_file_is_as_old_as_the_last_turn(tmp_path: Path) -> None:
+    path = tmp_path / "heartbeat"
+    now = [0.0]
+    notifier = Notifier({"HEARTBEAT_FILE": str(path)}, lambda: now[0])
+    assert not path.exists()
+    for now[0], touched in ((0.0, True), (4.9, False), (5.0, True), (10.0, True)):
+        notifier.heartbeat()
+        assert (path.stat().st_mtime > 0) == touched
+        os.utime(path, (0, 0))
+    now[0] = 15.0
+    notifier.extend(30)  # a build goes on
+    assert path.stat().st_mtime > 0
+    Notifier({"HEARTBEAT_FILE": str(tmp_path / "gone" / "heartbeat")}, lambda: 0.0).heartbeat()
+
+
 def test_abstract_socket_is_reached() -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
         name = f"edge-agent-test-{os.getpid()}"
