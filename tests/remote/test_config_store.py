@@ -78,12 +78,12 @@ def test_flood_of_refused_texts_does_not_push_out_what_was_rolled_back(store: Co
     """Else the retained wish would be tried once more at the next connect."""
     store.stage(wish(7), None)
     store.roll_back_trial("too slow", told=True)
-    for n in range(50):
+    for n in range(8):
         store.refuse(b"nonsense %d" % n, None, "no JSON")
     state = store.state()
     assert state.rolled_back(wish(7)) is not None
     assert [each.outcome for each in state.past] == ["rolled_back", "refused", "refused", "refused"]
-    for n in range(50):
+    for n in range(8):
         store.stage(wish(8 + n), None)
         store.roll_back_trial("too slow", told=True)
     assert [each.outcome for each in store.state().past] == ["refused", "refused", "rolled_back", "rolled_back"]
