@@ -78,7 +78,9 @@ def _values(desired: Desired, changes: Mapping[str, Any], local: Config) -> dict
     if desired.kind == "patch":
         return dict(merge_patched(here, changes))
     unnamed = [path for path, _ in flat(here) if value_at(desired.content, path, ABSENT) is ABSENT]
-    cameras = [("cameras", name) for name in here["cameras"] if name not in (desired.content.get("cameras") or {})]
+    named = desired.content.get("cameras")
+    kept = named if isinstance(named, Mapping) else {}
+    cameras = [("cameras", name) for name in here["cameras"] if name not in kept]
     for path in [*cameras, *unnamed]:
         if may_change(path, local.remote):
             here = without(here, path)

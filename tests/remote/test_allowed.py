@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from edge_agent.config import Config, changed_keys, plain, rebuilt
 from edge_agent.models.spec import DEFAULT_MODELS_DIR
 from edge_agent.remote.allowed import wished_config
 from edge_agent.remote.desired import DesiredRefused, parse_desired
+from edge_agent.settings.keys import flat, merged, tree_of
 from tests.conftest import ROOT
 
 MODELS = ROOT / DEFAULT_MODELS_DIR
@@ -131,6 +133,11 @@ def test_camera_that_a_whole_configuration_does_not_name_goes_where_cameras_may_
     line2 = {"line2": {"kind": "rtsp", "source": "rtsp://192.0.2.11/live"}}
     assert set(wished(OPEN, "config", cameras=line2).cameras) == {"line2"}
     assert set(refused(LOCAL, "config", cameras=line2)) == {"cameras.line2.kind", "cameras.line2.source"}
+
+
+@pytest.mark.parametrize("cameras", [True, 1.5, "line1", ["line1"]])
+def test_cameras_that_are_none_are_refused(cameras: Any) -> None:
+    assert list(refused(OPEN, "config", cameras=cameras)) == ["cameras"]
 
 
 def test_source_that_is_shown_masked_is_no_change() -> None:
@@ -295,3 +302,53 @@ def test_model_that_is_there_is_taken() -> None:
     if not (MODELS / "ppocrv4-mobile-det" / "model.onnx").is_file():
         pytest.skip("models are missing: edge-agent models fetch")
     assert wished(pipeline={"detector": "ppocrv4-mobile-det"}).pipeline.detector == "ppocrv4-mobile-det"
+
+
+STRANGE = [
+    None,
+    True,
+    0,
+    -1,
+    1e308,
+    "",
+    "x",
+    "a" * 3000,
+    [],
+    {},
+    [1],
+    {"a": 1},
+    [{}],
+    "../../x",
+    "/tmp/../etc",
+    "\u202e",
+]
+STRANGE += [
+    "rtsp://[::1]/",
+    "rtsp://1.1.1.1\n/",
+    "\uff52tsp://192.0.2.9/",
+    "file:///etc/passwd",
+    "concat:/etc/passwd",
+    "0",
+]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_wished_for_is_taken_or_refused(seed: int) -> None:
+    """A wish is retained: one that ended the process would end each process after it as well."""
+    rng = random.Random(seed)
+    allowed = ["backend", "cameras", "fields", "log", "outbox.replay_per_s", "pipeline", "telemetry"]
+    local = settings(remote={"allowed_keys": allowed, "camera_schemes": ["rtsp", "http", "file", "v4l2", "csi"]})
+    paths = [path for path, _ in flat(plain(local)) if path[0] in ("cameras", "pipeline", "telemetry", "log", "mqtt")]
+    paths += [("cameras",), ("pipeline",), ("cameras", "b"), ("cameras", "../x", "kind"), ("",), ("a.b",)]
+    outcomes = set()
+    for _ in range(250):
+        content: dict[str, Any] = {}
+        for _ in range(rng.randint(1, 3)):
+            content = merged(content, tree_of(rng.choice(paths), rng.choice(STRANGE)))
+        try:
+            wished(local, rng.choice(("patch", "config")), **content)
+            outcomes.add("taken")
+        except DesiredRefused as exc:
+            assert exc.refusals
+            outcomes.add("refused")
+    assert outcomes == {"taken", "refused"}
