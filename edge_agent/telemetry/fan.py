@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from edge_agent.telemetry.base import Probe, Sensor
-from edge_agent.telemetry.sysfs import hwmon, number
+from edge_agent.telemetry.sysfs import hwmon, number, there
 
 MOST_RPM = 100_000
 
@@ -29,4 +29,4 @@ def _percent(folder: Path) -> float:
 def _rpm(folder: Path) -> float:
     """Kernels name the file `rpm` or, by the hwmon ABI, `fan1_input`."""
     old = folder / "rpm"
-    return number(old if old.exists() else folder / "fan1_input", 0, MOST_RPM)
+    return number(old if there(old) else folder / "fan1_input", 0, MOST_RPM)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from edge_agent.errors import SensorError
 from edge_agent.telemetry.base import Probe, Sensor, absent
-from edge_agent.telemetry.sysfs import folders, is_jetson, number, said_or_none
+from edge_agent.telemetry.sysfs import folders, is_jetson, number, said_or_none, there
 
 NAMES = ("ga10b", "gpu")
 # where the load lies on JetPack 5, 6 and 7 when devfreq does not lead to it
@@ -64,7 +64,7 @@ def find_load(root: Path) -> Path | None:
     node = find_node(root)
     places = [root / place for place in LOADS]
     found = [node / "device/load", *places] if node is not None else places
-    return next((path for path in found if path.exists()), None)
+    return next((path for path in found if there(path)), None)
 
 
 def _percent(load: Path) -> float:

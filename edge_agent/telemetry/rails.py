@@ -6,6 +6,7 @@ voltages, 7 their sum. Kernels of JetPack 4 say the same by iio: `rail_name_N`, 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -81,8 +82,8 @@ def monitors(root: Path) -> list[Path]:
     """The hwmon folders of the INA3221 chips, by address: 0x40 before 0x41."""
     by_driver = folders(root / "sys/bus/i2c/drivers/ina3221", "*-00*/hwmon/hwmon*")
     by_name = hwmon(root, "ina3221")
-    real = {folder.resolve() for folder in by_driver}
-    return by_driver + [folder for folder in by_name if folder.resolve() not in real]
+    real = {os.path.realpath(folder) for folder in by_driver}
+    return by_driver + [folder for folder in by_name if os.path.realpath(folder) not in real]
 
 
 def _hwmon_rails(folder: Path) -> list[Rail]:

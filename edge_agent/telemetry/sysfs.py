@@ -64,7 +64,12 @@ def said_or_none(path: Path) -> str | None:
 def is_jetson(root: Path) -> bool:
     """Whether this is a Tegra board, by its device tree, or by the file that L4T leaves."""
     compatible = said_or_none(root / "proc/device-tree/compatible") or ""
-    return "nvidia,tegra" in compatible or (root / "etc/nv_tegra_release").exists()
+    return "nvidia,tegra" in compatible or there(root / "etc/nv_tegra_release")
+
+
+def there(path: Path) -> bool:
+    """Whether it exists, as far as one may see."""
+    return os.access(path, os.F_OK)
 
 
 def plain_name(label: str) -> str:
