@@ -63,8 +63,9 @@ def said_or_none(path: Path) -> str | None:
 
 def is_jetson(root: Path) -> bool:
     """Whether this is a Tegra board, by its device tree, or by the file that L4T leaves."""
-    compatible = said_or_none(root / "proc/device-tree/compatible") or ""
-    return "nvidia,tegra" in compatible or there(root / "etc/nv_tegra_release")
+    trees = ("proc/device-tree", "sys/firmware/devicetree/base")  # a container may have either
+    compatible = [said_or_none(root / tree / "compatible") or "" for tree in trees]
+    return any("nvidia,tegra" in names for names in compatible) or there(root / "etc/nv_tegra_release")
 
 
 def there(path: Path) -> bool:

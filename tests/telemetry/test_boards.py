@@ -19,6 +19,7 @@ from edge_agent.telemetry.over_current import OverCurrent
 from edge_agent.telemetry.power_mode import catalogue, power_mode
 from edge_agent.telemetry.rails import total_w
 from edge_agent.telemetry.sampler import Sampler
+from edge_agent.telemetry.sysfs import is_jetson
 from edge_agent.telemetry.thermal import slowed, temperatures
 from tests.telemetry import boards
 
@@ -263,3 +264,20 @@ def test_clocks_that_heat_holds_down_are_named(nano: Board) -> None:
 def test_total_that_cannot_be_told_says_why(tmp_path: Path) -> None:
     with pytest.raises(SensorError, match="no INA3221 power monitor"):
         total_w(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "jetson"),
+    [
+        ("proc/device-tree/compatible", "nvidia,p3701-0000\0nvidia,tegra234", True),
+        ("sys/firmware/devicetree/base/compatible", "nvidia,p3701-0000\0nvidia,tegra234", True),
+        ("etc/nv_tegra_release", "# R36 (release), REVISION: 4.3", True),
+        ("proc/device-tree/compatible", "raspberrypi,4-model-b\0brcm,bcm2711", False),
+        ("proc/cpuinfo", "nvidia,tegra234", False),
+    ],
+)
+def test_jetson_is_known_by_its_device_tree_or_its_release(
+    tmp_path: Path, file: str, content: str, jetson: bool
+) -> None:
+    boards.write(tmp_path / file, content)
+    assert is_jetson(tmp_path) is jetson
