@@ -304,7 +304,7 @@ def test_model_that_is_there_is_taken() -> None:
     assert wished(pipeline={"detector": "ppocrv4-mobile-det"}).pipeline.detector == "ppocrv4-mobile-det"
 
 
-STRANGE = [
+STRANGE: list[Any] = [
     None,
     True,
     0,
