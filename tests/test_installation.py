@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from edge_agent.__main__ import main
+from edge_agent.commands.install import asked, call
 from edge_agent.config import load
 from edge_agent.errors import ConfigError
 from edge_agent.installation import Answers, Installation, config_text, shipped, with_program
@@ -206,6 +207,45 @@ def test_staged_units_are_right(tmp_path: Path) -> None:
     for unit in sorted((tmp_path / "etc/systemd/system").iterdir()):
         ran = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
         assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_answers_are_asked_for_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"name": "press7", "camera:": "rtsp", "path": "rtsp://192.0.2.10/live", "broker": "", "port": "8883"}
+    questions: list[str] = []
+
+    def answer(question: str) -> str:
+        questions.append(question)
+        return next((text for word, text in said.items() if word in question), "press")
+
+    monkeypatch.setattr("builtins.input", answer)
+    monkeypatch.setattr("getpass.getpass", lambda _question: "s3cret-word")
+    answers = asked(Answers(mqtt_host="192.0.2.1"))
+    assert answers == Answers("press7", "rtsp", "rtsp://192.0.2.10/live", "192.0.2.1", 8883, "press", "s3cret-word")
+    assert "[192.0.2.1]" in questions[3]
+
+
+def test_enter_at_every_question_means_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("builtins.input", lambda _question: "")
+    assert asked(Answers()) == Answers()
+
+
+def test_port_that_is_no_number_is_said_to_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("builtins.input", lambda question: "abc" if "port" in question else "")
+    with pytest.raises(ConfigError, match="port"):
+        asked(Answers())
+
+
+def test_command_that_fails_says_what_it_said() -> None:
+    with pytest.raises(ConfigError, match="no-such-command is not on this machine"):
+        call(["no-such-command"])
+    with pytest.raises(ConfigError, match="ls /nowhere-at-all failed: .*nowhere-at-all"):
+        call(["ls", "/nowhere-at-all"])
+
+
+def test_only_root_may_change_the_machine(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert main([*INSTALL]) == 78
+    assert "sudo" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -124,12 +124,14 @@ def asked(known: Answers) -> Answers:
     kind = ask(f"first camera: {', '.join(CAMERA_KINDS)}", known.camera_kind, "none yet")
     source = ask("its number, path or address", known.camera_source, "0") or "0" if kind else None
     host = ask("MQTT broker", known.mqtt_host, known.mqtt_host) or known.mqtt_host
-    port = int(ask("its port", str(known.mqtt_port), str(known.mqtt_port)) or known.mqtt_port)
+    port = ask("its port", str(known.mqtt_port), str(known.mqtt_port)) or ""
+    if not port.isdecimal():
+        raise ConfigError(f"{port!r} is no port; expected a number, 8883 is usual with TLS")
     username = ask("user there", known.mqtt_username, "none")
     password = known.mqtt_password
     if username and password is None:
         password = getpass.getpass("password (kept in a file of the service's own): ") or None
-    return Answers(device_id, kind, source, host, port, username, password)
+    return Answers(device_id, kind, source, host, int(port), username, password)
 
 
 def ask(question: str, known: str | None, shown: str) -> str | None:
