@@ -6,20 +6,23 @@ import json
 import math
 import re
 from dataclasses import asdict, fields
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from edge_agent import __version__, messages
+from edge_agent import __version__, messages, registry
 from edge_agent.agent import Agent
 from edge_agent.cameras.status import CameraStatus
 from edge_agent.config import RESERVED_CAMERA_NAMES
 from edge_agent.outbox.memory import MemoryOutbox
 from edge_agent.publisher import PublisherStats
 from edge_agent.records import Field, Message, Origin, Quad, Reading, Sample, TextBox, TextLine
-from edge_agent.telemetry.host import sensors as host_sensors
+from edge_agent.telemetry import SENSORS
 from edge_agent.telemetry.vitals import Vitals
+from edge_agent.telemetry.watch import BoardWatch
 from tests.conftest import ROOT
+from tests.telemetry import boards
 
 AT = 1_800_000_000.25
 AT_TEXT = "2027-01-15T08:00:00.250Z"
@@ -197,7 +200,7 @@ def test_contract_shows_the_messages_that_are_sent() -> None:
         assert shape(strict(message)) == shape(documented()[message.topic]), message.topic
 
 
-def test_contract_lists_the_members_of_telemetry() -> None:
+def test_contract_lists_the_members_of_telemetry(tmp_path: Path) -> None:
     vitals = Vitals()
     vitals.count("line-1", "offered")
     vitals.timed({"detect": 52.1})
@@ -206,9 +209,13 @@ def test_contract_lists_the_members_of_telemetry() -> None:
     outbox.put(messages.result(reading()))
     agent = Agent(nothing, nothing, [], outbox, nothing, vitals, nothing, nothing)
     example = documented()["telemetry"]
-    samples = [Sample(s.name, 1.0, s.unit, AT) for s in host_sensors() if not s.name.startswith("temp_c.")]
-    rows = strict(messages.telemetry(samples, {}, {}, at=AT))
-    assert {*rows, *agent.sections(), "publisher", "temp_c"} == set(example)
+    root = boards.orin_nano(tmp_path)
+    clock = iter(range(20))
+    watch = BoardWatch(root, lambda: (0, 0), lambda: float(next(clock)))
+    watch.probe()()  # what is told is of the time since the last look
+    probes = [registry.load(SENSORS, row, "sensor")(root) for row in SENSORS]
+    rows = {sensor.name.split(".")[0] for probe in (*probes, watch.probe()) for sensor in probe()}
+    assert {"v", "at", "absent", *rows, *agent.sections(), *watch.sections(), "publisher"} == set(example)
     assert set(example["cameras"]["line-1"]) == {field.name for field in fields(CameraStatus)} - {"camera"}
     assert set(example["publisher"]) == {field.name for field in fields(PublisherStats)}
     assert set(example["outbox"]) == set(asdict(outbox.stats()))
