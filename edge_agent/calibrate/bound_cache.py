@@ -42,8 +42,9 @@ class BoundCache:
             return None
         if facts == self.facts:
             return value
-        names = facts.keys() | self.facts.keys() if isinstance(facts, dict) else {"facts"}
-        differing = sorted(name for name in names if facts.get(name) != self.facts.get(name))
+        theirs = facts if isinstance(facts, dict) else {}
+        names = theirs.keys() | self.facts.keys()
+        differing = sorted(name for name in names if theirs.get(name) != self.facts.get(name))
         log.info("%s is computed afresh: %s differ", self.path.name, ", ".join(differing))
         return None
 

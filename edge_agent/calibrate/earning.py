@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,7 +13,7 @@ from edge_agent.calibrate.bound_cache import BoundCache
 from edge_agent.calibrate.judgement import Judgement, speed_gate
 from edge_agent.calibrate.ranges import Ranges
 from edge_agent.calibrate.recipe import Method
-from edge_agent.calibrate.search import Names, search
+from edge_agent.calibrate.search import Names, reserve_of, search
 from edge_agent.calibrate.subject import WORK_FOLDER, Subject
 from edge_agent.calibrate.timing import Timing, TimingLimits, weighted
 from edge_agent.calibrate.trial import Pace, SearchLimits, SearchResult, Trial
@@ -23,6 +24,7 @@ FEW_SHAPES = 3  # that a trial is timed with; the one that is judged is timed wi
 THOROUGH = TimingLimits(warm_up_laps=1, most_laps=40)  # of the one that is judged; how long, the recipe says
 # On a CPU a trial takes seconds, and the recipe says how many are made. On TensorRT each is a build of minutes.
 BUILDING_SEARCH = SearchLimits(most_trials=8, most_builds=12, always_alone=False)
+TABLE_S = 100.0  # for trying each group alone where only the report or an advice wants to know
 # The frames for searching are few: there one character more or less is a third of what a gate allows. What goes a
 # little beyond is left to the judge, who has more of them.
 SEARCH_ALLOWANCE = 1.5
@@ -136,7 +138,7 @@ class Searcher:
             self.subject.groups,
             self.subject.methods,
             OrtBackend(self._threads) if on_cpu else backend,
-            replace(self._limits, always_alone=True),
+            replace(self._limits, always_alone=True, most_trials=self._table_trials(found)),
             None if on_cpu else Pace(self._float_ms(), self.subject.recipe.gates.min_speedup),
         )
         more = tuple(one for one in found.attempts if one not in table.attempts)
@@ -164,21 +166,31 @@ class Searcher:
             self._report(self._step, 1 - math.exp(-self._trials / 10))  # how many there will be is not known
 
         def trial(method: Method, names: Names) -> Trial:
-            return self.try_out(method, names, backend, pace)
+            judge = self.judge  # made once, which is no part of a trial's time
+            began = time.monotonic()
+            tried = self.try_out(judge, method, names, backend, pace)
+            self._kept["trial_s"] = {"s": time.monotonic() - began}
+            return tried
 
         return search(groups, methods, trial, limits, pace, known, store)  # type: ignore[arg-type]
 
-    def try_out(self, method: Method, names: Names, backend: Backend, pace: Pace | None) -> Trial:
+    def try_out(self, judge: Judge, method: Method, names: Names, backend: Backend, pace: Pace | None) -> Trial:
         """One set of groups, judged on the frames for searching and, with `pace`, timed. BuildFailed from the
         backend."""
         content = self.subject.quantised(self.ranges, method, sorted(names))
         with self.subject.loaded(content, backend) as engine:
-            judgement = self.judge.judge(engine)
+            judgement = judge.judge(engine)
             if judgement.faults:
                 return Trial({}, passed=False, faults=judgement.faults)
             ms = None if pace is None else pace.float_ms / self._speedup(engine)
             passed = all(damage <= SEARCH_ALLOWANCE for damage in judgement.damage.values())
             return Trial(judgement.damage, passed and bool(judgement.damage), ms)
+
+    def _table_trials(self, found: SearchResult) -> int:
+        """How many trials TABLE_S lets the table have beside those that were made; at least one."""
+        trial_s = float(self._kept.get("trial_s", {}).get("s", TABLE_S))  # type: ignore[arg-type]
+        made = len({(one.method, one.groups) for one in found.attempts})
+        return min(self._limits.most_trials, made + reserve_of(self.subject.groups) + max(1, int(TABLE_S / trial_s)))
 
     @property
     def judge(self) -> Judge:

@@ -94,9 +94,11 @@ class Run:
     events: Events
     file: ProgressFile
     accepted: dict[str, Path] = field(default_factory=dict)
+    told: float = 0.0
 
     def say(self, step: str, share: float, model: str | None = None) -> None:
-        """How far the whole is, to whoever started this and to the agent."""
+        """How far the whole is, to whoever started this and to the agent; what is done stays done."""
+        share = self.told = max(self.told, share)
         self.events.progress(step, share, model)
         self.file.say(step, share, model)
 

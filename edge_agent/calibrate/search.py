@@ -49,6 +49,11 @@ class SearchedGroup(Protocol):
     def default_float(self) -> bool: ...
 
 
+def reserve_of(groups: Iterable[SearchedGroup]) -> int:
+    """Trials that are kept for whole sets while groups are measured alone."""
+    return sum(not group.default_float for group in groups).bit_length() + 2
+
+
 TrialOf = Callable[[Method, Names], Trial]
 Store = Callable[[str, Trial], None]
 
@@ -197,7 +202,7 @@ class _Search:
 
     def measure_alone(self) -> None:
         """Tries each group alone, the heaviest first; leaves trials enough for what follows."""
-        reserve = len(self.offered).bit_length() + 2
+        reserve = reserve_of(self.groups)
         for name in sorted(self.offered, key=lambda name: (-self.weights[name], name)):
             if trial_key(self.method, [name]) not in self.seen and self.left() <= reserve:
                 self.notes[name] = "not measured: the rest of the trials was kept for whole sets"
