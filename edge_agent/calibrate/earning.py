@@ -98,7 +98,7 @@ class Searcher:
         self.bench = bench
         self.ranges = ranges
         self.feeds = weighted(subject.feeds.feeds(), subject.feeds.met())
-        self.few_feeds = weighted(subject.feeds.feeds(), subject.feeds.met(), FEW_SHAPES)
+        self.few_feeds = weighted((one.feed for one in self.feeds), subject.feeds.met(), FEW_SHAPES)
         self._threads = threads
         self._limits = SearchLimits(most_trials=subject.recipe.most_trials, always_alone=False)
         self._report = report

@@ -190,7 +190,8 @@ class Run:
     def judged_together(self, stage: str, subject: Subject, earned: Earned, readings: ReadingJudge) -> Judgement:
         """Whole readings with this candidate and every model that was accepted before it in this run."""
         assert earned.content is not None
-        with self.pipeline() as pipeline, subject.loaded(earned.content, pipeline.backend):
+        subject.write_candidate(earned.content)
+        with self.pipeline() as pipeline:
             for each, path in {**self.accepted, stage: subject.candidate_path}.items():
                 served = pipeline.models[each]
                 served.engine.swap(partial(pipeline.backend.load, path, served.profiles))

@@ -148,10 +148,14 @@ class Subject:
             )
         return cast(bytes, model.SerializeToString(deterministic=True))
 
+    def write_candidate(self, content: bytes) -> None:
+        """Puts a candidate's bytes where `candidate_path` says."""
+        write_atomically(self.candidate_path, content)
+
     @contextmanager
     def loaded(self, content: bytes, backend: Backend) -> Iterator[Engine]:
         """An engine of a candidate's bytes, closed at the end. BuildFailed where the backend cannot make one."""
-        write_atomically(self.candidate_path, content)
+        self.write_candidate(content)
         try:
             engine = backend.load(self.candidate_path, self.profiles)
         except ModelError as exc:
