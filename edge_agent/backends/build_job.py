@@ -6,36 +6,30 @@ with half the workspace and then leave it (field case ENG-7). Nothing here needs
 
 from __future__ import annotations
 
-import json
 import logging
 import signal
-import subprocess
 import sys
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Literal
 
 from edge_agent.backends.plan import Manifest, PlanKey, PlanStore
+from edge_agent.child_process import Child
 from edge_agent.errors import EdgeAgentError, ModelError
 
 DEFAULT_WORKSPACE_BYTES = 1 << 30
 LEAST_WORKSPACE_BYTES = 64 << 20
 BUILDER_COMMAND = (sys.executable, "-m", "edge_agent.backends.trt_build")
 MEMINFO = Path("/proc/meminfo")
-STDERR_KEPT_BYTES = 4000
 WAIT_S = 0.5
 FailureKind = Literal["build", "crash", "memory", "model"]
 CRASH_ADVICE = (
     "TensorRT itself crashed; backend.tensorrt.optimisation_level: 0, precision: fp32 or another TensorRT may do better"
 )
-CRASH_MARK = "Fatal Python error: "  # how faulthandler's report begins
 # what TensorRT's builder says when memory ran out, next to plain "out of memory"
 MEMORY_WORDS = (
     "out of memory",
@@ -128,26 +122,18 @@ class BuildJob:
         self.estimate_s = estimate_s
         self._clock = clock
         self._began = clock()
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child, `close` closes it
-        self._events: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self._failure: dict[str, Any] | None = None
         self._finished = False
         self._said = ("starting", 0, 0)
         try:
-            self._process = subprocess.Popen(
-                list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr
-            )
+            self._child = Child(command, request.to_json(), "plan-build")
         except OSError as exc:
-            self._stderr.close()
             raise ModelError(f"the builder {command[0]} cannot be started: {exc.strerror}") from exc
-        self._reader = threading.Thread(target=self._read_events, name="plan-build", daemon=True)
-        self._reader.start()
-        self._send(json.dumps(request.to_json()).encode())
 
     @property
     def pid(self) -> int:
         """The child's process id."""
-        return self._process.pid
+        return self._child.pid
 
     @property
     def progress(self) -> BuildProgress:
@@ -169,13 +155,7 @@ class BuildJob:
 
     def close(self) -> None:
         """Ends the child if it still runs."""
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait()
-        self._reader.join(timeout=5)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-        self._stderr.close()
+        self._child.close()
 
     def __enter__(self) -> BuildJob:
         return self
@@ -186,18 +166,14 @@ class BuildJob:
         self.close()
 
     def _step(self, report: Report | None, block_s: float) -> bool:
-        event = None
-        try:
-            event = self._events.get(timeout=block_s) if block_s else self._events.get_nowait()
-            while True:
-                self._take(event, report)
-                event = self._events.get_nowait()
-        except Empty:
-            if block_s and report is not None and event is None:
-                report(self.progress)
-        if self._reader.is_alive() or self._process.poll() is None or not self._events.empty():
+        events = self._child.events(block_s)
+        for event in events:
+            self._take(event, report)
+        if block_s and report is not None and not events:
+            report(self.progress)
+        if not self._child.ended:
             return False
-        if self._process.returncode == 0 and self._finished:
+        if self._child.code == 0 and self._finished:
             return True
         raise self._failed()
 
@@ -215,7 +191,7 @@ class BuildJob:
                 report(self.progress)
 
     def _failed(self) -> BuildFailed:
-        code = self._process.returncode
+        code = self._child.code
         model = self.request.key.model
         if self._failure is not None:
             kind: FailureKind = self._failure.get("kind", "build")
@@ -229,36 +205,13 @@ class BuildJob:
                 f"{memory_advice(self.request.workspace_bytes)}",
                 "memory",
             )
-        tail = self._stderr_tail()
+        tail = self._child.stderr_tail()
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         kind = "memory" if sounds_like_memory(tail) else "crash" if code < 0 else "build"
         advice = {"memory": f"; {memory_advice(self.request.workspace_bytes)}", "crash": f"; {CRASH_ADVICE}"}.get(
             kind, ""
         )
         return BuildFailed(f"building {model} ended {how} and no plan: {tail or 'it said nothing'}{advice}", kind)
-
-    def _stderr_tail(self) -> str:
-        size = self._stderr.seek(0, 2)
-        self._stderr.seek(max(0, size - STDERR_KEPT_BYTES))
-        return last_words(self._stderr.read().decode(errors="replace"))
-
-    def _send(self, text: bytes) -> None:
-        assert self._process.stdin is not None
-        try:
-            with self._process.stdin as pipe:
-                pipe.write(text)
-        except BrokenPipeError:
-            pass  # it ended before it listened: its exit code tells why
-
-    def _read_events(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            try:
-                event = json.loads(line)
-            except ValueError:
-                continue  # a native library printed something
-            if isinstance(event, dict):
-                self._events.put(event)
 
 
 class PlanBuild:
@@ -358,17 +311,6 @@ def build_plan(
         while not build.poll(report, WAIT_S):
             pass
     return store.load(request.key).manifest
-
-
-def last_words(stderr: str) -> str:
-    """The last lines that a child said; of a crash reported by faulthandler the fault and the innermost line."""
-    said, mark, report = stderr.strip().rpartition(CRASH_MARK)
-    if not mark:
-        said, report = report, ""
-    lines = [line.strip() for line in said.strip().splitlines()[-4:]]
-    fault = [line.strip() for line in report.splitlines() if line]
-    innermost = next((line for line in fault if line.startswith("File ")), "")
-    return " | ".join(filter(None, [*lines, *fault[:1], innermost]))
 
 
 def sounds_like_memory(text: str) -> bool:
