@@ -37,6 +37,7 @@ MEMBERS = ("args", "expires_at", "id", "v")
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+_TIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})")
 
 
 @dataclass(frozen=True)
@@ -216,13 +217,15 @@ def parse_call(name: str, payload: bytes, max_bytes: int) -> Call:
 
 def unix_s(text: object) -> float:
     """A time as in RFC 3339, with its offset, as unix seconds; ConfigError for anything else."""
+    match = _TIME.fullmatch(text) if isinstance(text, str) else None
     try:
-        when = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
+        # the fraction apart: before Python 3.11 fromisoformat takes three or six of its digits, and no Z
+        when = None if match is None else datetime.fromisoformat(match[1] + match[3].replace("Z", "+00:00"))
     except ValueError:
         when = None
-    if when is None or when.tzinfo is None or not isinstance(text, str):
+    if match is None or when is None:
         raise ConfigError("expires_at is no time; expected one such as 2026-11-30T12:00:00Z")
-    return when.timestamp()
+    return when.timestamp() + float(match[2] or 0)
 
 
 def remembered(seen: Seen) -> dict[str, Any]:

@@ -17,10 +17,10 @@ import pytest
 from edge_agent.calibrate.job import CalibrationJob
 from edge_agent.calibrate.wish import Wish
 from edge_agent.config import Config, rebuilt
-from edge_agent.errors import EdgeAgentError
+from edge_agent.errors import ConfigError, EdgeAgentError
 from edge_agent.models.spec import DEFAULT_MODELS_DIR
 from edge_agent.records import Frame, Message
-from edge_agent.remote.command_control import CommandControl
+from edge_agent.remote.command_control import CommandControl, unix_s
 from edge_agent.remote.commands import COMMANDS, Desk
 from edge_agent.remote.config_store import ConfigStore
 from edge_agent.remote.seen_ids import SeenIds
@@ -255,6 +255,26 @@ def test_command_that_has_expired_is_not_carried_out(device: Device) -> None:
     unset = device.answer("replay", {"id": "c-3", "expires_at": "2026-11-30T12:00:01Z"})
     assert "clock of this device is not set" in unset["reason"]
     assert device.site.asked == ["replay"]
+
+
+@pytest.mark.parametrize(
+    ("text", "unix"),
+    [
+        ("2026-11-30T12:00:00Z", NOW),
+        ("2026-11-30T12:00Z", NOW),
+        ("2026-11-30T12:00:00.5Z", NOW + 0.5),
+        ("2026-11-30T13:30:00.123456789+01:30", NOW + 0.123456789),
+        ("2026-11-30T11:00:00.25-01:00", NOW + 0.25),
+    ],
+)
+def test_time_is_read_with_any_fraction_whatever_the_python(text: str, unix: float) -> None:
+    assert unix_s(text) == pytest.approx(unix, abs=1e-6)
+
+
+@pytest.mark.parametrize("text", ["2026-11-30T12:00:00", "2026-13-30T12:00:00Z", "2026-11-30T12:00:00+99:00", "", 17])
+def test_time_that_is_none_is_refused(text: object) -> None:
+    with pytest.raises(ConfigError, match="expires_at is no time"):
+        unix_s(text)
 
 
 def test_flood_of_commands_is_neither_carried_out_nor_answered_one_by_one(tmp_path: Path) -> None:
