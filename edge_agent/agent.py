@@ -11,15 +11,15 @@ import logging
 import os
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from edge_agent import messages, registry
+from edge_agent import registry
+from edge_agent.agent_report import agent_sections, precision_of
+from edge_agent.agent_site import AgentSite
 from edge_agent.artefacts import find_calibration_dir
 from edge_agent.backends.base import Condition
 from edge_agent.board import Board
@@ -35,17 +35,16 @@ from edge_agent.errors import ConfigError, EdgeAgentError, EngineError, FrameErr
 from edge_agent.events import Events
 from edge_agent.frame_recorder import RECORDED_DIRECTORY, FrameRecorder
 from edge_agent.last_words import TIDY, LastWords
-from edge_agent.live import take_up
 from edge_agent.mailbox import Mailbox
 from edge_agent.messages import CameraState, PipelineState
 from edge_agent.no_text import NoTextLimit
-from edge_agent.outbox.base import DAY_S, Outbox
+from edge_agent.outbox.base import Outbox
 from edge_agent.outbox.opening import find_database, open_outbox
 from edge_agent.pipeline import Pipeline, load_pipeline
 from edge_agent.publisher import Publisher
-from edge_agent.records import Frame, Message, rfc3339
+from edge_agent.records import Frame, Message
 from edge_agent.remote.control import RemoteAccess, RemoteControl
-from edge_agent.remote.trial import Look
+from edge_agent.results import Results
 from edge_agent.service import Notifier
 from edge_agent.telemetry import SENSORS
 from edge_agent.telemetry.history import History
@@ -109,17 +108,16 @@ def run_agent(
         pipeline.warm_up()
         if stop.is_set():
             raise StoppedEarly
-        no_text = NoTextLimit(config.pipeline.no_text_interval_s)
         calibration_dir = find_calibration_dir(config.calibration.directory, models_dir)
-        calibrating = ProgressWatch(calibration_dir / PROGRESS_FILE)
         recorder = opened.enter_context(recording(config.calibration, calibration_dir))
-        agent = Agent(
-            pipeline, mailbox, cameras, outbox, board, vitals, no_text, publisher, calibrating, recorder, clock
-        )
+        results = Results(outbox.put, clock, NoTextLimit(config.pipeline.no_text_interval_s), recorder)
+        agent = Agent(pipeline, mailbox, cameras, outbox, board, vitals, results, publisher, clock)
+        agent.calibrating = ProgressWatch(calibration_dir / PROGRESS_FILE)
         if access is not None:
-            agent.remote = opened.enter_context(remote_control(access, agent))
+            remote = agent.remote = opened.enter_context(remote_control(access, agent))
+            results.config_version = lambda: remote.config_version
         report_to = opened.enter_context(outlets(config, outbox.put))
-        agent.sampler = opened.enter_context(sampler(config, agent, publisher, report_to))
+        agent.sampler = opened.enter_context(sampler(config, agent, report_to))
         opened.enter_context(running(cameras))
         notifier.ready(f"reading {len(cameras)} cameras")
         enter("reading")
@@ -146,18 +144,14 @@ class Agent:
     outbox: Outbox
     board: Board
     vitals: Vitals
-    no_text: NoTextLimit
+    results: Results
     publisher: Publisher
-    calibrating: ProgressWatch | None = None
-    recorder: FrameRecorder | None = None
     clock: DeviceClock = field(default_factory=DeviceClock)
+    calibrating: ProgressWatch | None = None
     remote: RemoteControl | None = None
     sampler: Sampler | None = None
     journal: RepeatLog = field(default_factory=lambda: RepeatLog(log, Clock()))
     upcoming: Frame | None = None  # taken early, so that its text is being looked for already
-    newest_frames: dict[str, Frame] = field(default_factory=dict)  # by camera
-    frames_read: Counter[str] = field(default_factory=Counter)
-    frames_with_text: Counter[str] = field(default_factory=Counter)
     told: tuple[PipelineState, float] = ("starting", float("-inf"))  # the state said last, and when, monotonic s
     cooling: Step = field(default_factory=Step)  # the telemetry thread decides, the main loop acts by it
     brake: Brake = field(init=False)
@@ -216,17 +210,7 @@ class Agent:
             raise
         self.vitals.count(frame.camera, "processed")
         self.vitals.timed(reading.timings_ms)
-        self.newest_frames[frame.camera] = frame
-        self.frames_read[frame.camera] += 1
-        self.frames_with_text[frame.camera] += bool(reading.lines)
-        if self.no_text.admits(reading):
-            trusted = self.clock.trusted()
-            version = None if self.remote is None else self.remote.config_version
-            self.outbox.put(
-                messages.result(reading, config_version=version, boot_id=self.clock.boot_id, clock_trusted=trusted)
-            )
-        if self.recorder is not None and reading.lines:
-            self.recorder.offer(frame)
+        self.results.take(frame, reading)
 
     def attend(self, notifier: Notifier) -> None:
         """Puts new engines to use, holds cameras back while it is hot, and says how the reading goes: a change at once,
@@ -267,80 +251,12 @@ class Agent:
         self.upcoming = self.mailbox.take(0)
         return self.upcoming
 
-    # What the remote room sees and does (remote.site)
-
-    def look(self) -> Look:
-        """What was read so far, and how cameras and pipeline are."""
-        cameras = {camera.name: camera.status().state for camera in self.cameras}
-        # a disk that fails and a hot day are no fault of a configuration
-        excused = self.outbox.fault is not None or self.cooling.level > 0
-        state = "running" if self.told[0] == "degraded" and excused else self.told[0]
-        return Look(time.monotonic(), dict(self.frames_read), dict(self.frames_with_text), cameras, state)
-
-    def apply(self, config: Config) -> None:
-        """Puts the LIVE keys of `config` to use, from the next frame on."""
-        take_up(config, self.pipeline, self.no_text, self.cameras, self.sampler)
-
-    def newest(self, camera: str) -> Frame | None:
-        """The frame of a camera that was read last."""
-        return self.newest_frames.get(camera)
-
-    def ledger(self) -> dict[str, Any]:
-        """What became of the readings."""
-        return self.accounts()
-
-    def discard_plans(self) -> list[str]:
-        """Puts the plans in use aside; the models' names."""
-        return self.pipeline.discard_plans()
-
-    def replay(self) -> int:
-        """Queues again what was given up; how many messages."""
-        return self.outbox.revive()
-
-    def sections(self) -> dict[str, Callable[[], Any]]:
-        """The members of a telemetry message that come from here; called from the telemetry thread."""
-        return {
-            "backend": lambda: self.pipeline.backend_in_use,
-            "precision": lambda: precision_of(self.pipeline.fingerprints.values()),
-            "engines": lambda: dict(self.pipeline.fingerprints),
-            "backend_counters": lambda: dict(self.pipeline.backend.counters()),
-            "fps": self.vitals.fps,
-            "frames": self.vitals.frames,
-            "latency_ms": self.vitals.latency_ms,
-            "cameras": lambda: {camera.name: figures(camera.status()) for camera in self.cameras},
-            "withheld_no_text": lambda: dict(self.no_text.withheld),
-            "left_out": lambda: {
-                "boxes": self.pipeline.detector.left_out,
-                "fields": self.pipeline.extractor.dropped,
-            },
-            "calibration": lambda: {"artefacts": self.pipeline.artefacts, "recorded": recorded(self.recorder)},
-            "cooling": lambda: {"share": self.cooling.share, "reason": self.cooling.reason},
-            "clock": lambda: {"boot_id": self.clock.boot_id, "trusted": self.clock.trusted()},
-            "outbox": lambda: asdict(self.outbox.stats()),
-            "ledger": self.accounts,
-            "remote": self.heard,
-        }
-
     def keep_cool(self, signs: Signs, bounds: ThermalConfig) -> None:
         """Decides what share of the frames is read from now on; called from the telemetry thread."""
         step = next_step(self.cooling, signs, time.monotonic(), bounds)
         if step.level != self.cooling.level:
             log.warning("%s", step.reason or "cooled down; reading every frame again")
         self.cooling = step
-
-    def counts(self) -> tuple[int, int]:
-        """Frames read and those of them with text, since the start; any thread."""
-        return sum(dict(self.frames_read).values()), sum(dict(self.frames_with_text).values())
-
-    def heard(self) -> dict[str, Any]:
-        """What came from afar; messages dropped because too many came at once, or too large ones, are counted too."""
-        section = {} if self.remote is None else self.remote.section()
-        return {**section, "dropped": self.publisher.inbound_dropped}
-
-    def accounts(self) -> dict[str, Any]:
-        """What became of the readings, by camera: of this UTC day, and of all days that the ledger knows."""
-        ledger = self.outbox.ledger()
-        return {"today": ledger.of_day(int(self.clock.unix() // DAY_S)), "all": ledger.totals()}
 
 
 class StoppedEarly(Exception):
@@ -384,45 +300,24 @@ def capture(name: str, config: CameraConfig, mailbox: Mailbox, vitals: Vitals) -
     return CaptureThread(name, config, offer)
 
 
-def sampler(config: Config, agent: Agent, publisher: Publisher, report_to: Callable[[Message], None]) -> Sampler:
+def sampler(config: Config, agent: Agent, report_to: Callable[[Message], None]) -> Sampler:
     """Telemetry of this machine and this agent, handed on at an interval; looks after the board's heat in between."""
     root = config.telemetry.system_root
-    watch = BoardWatch(root, agent.counts)
+    watch = BoardWatch(root, agent.results.counts)
 
     def look() -> None:
         watch.measure()
         agent.keep_cool(watch.signs(), config.thermal)
 
     probes = [registry.load(SENSORS, row, "sensor")(root) for row in SENSORS]
-    sections = {**agent.sections(), **watch.sections(), "publisher": lambda: asdict(publisher.stats())}
+    sections = {**agent_sections(agent), **watch.sections()}
     return Sampler([*probes, watch.probe()], sections, config.telemetry.interval_s, report_to, beat=look)
 
 
 def remote_control(access: RemoteAccess, agent: Agent) -> RemoteControl:
     """The way in for changes and commands from afar."""
-    return RemoteControl(
-        access, agent, agent.publisher.inbound, agent.board.say, agent.outbox.put, agent.clock.unix_if_trusted
-    )
-
-
-def precision_of(fingerprints: Iterable[str]) -> str | None:
-    """In what engines compute, by their fingerprints (`backend:model:precision...`): `fp32`, or `fp16+int8` where they
-    differ; None where no fingerprint says."""
-    named = {parts[2] for parts in (fingerprint.split(":") for fingerprint in fingerprints) if len(parts) > 2}
-    return "+".join(sorted(named)) or None
-
-
-def recorded(recorder: FrameRecorder | None) -> dict[str, Any] | None:
-    """What telemetry says of frames kept for calibrating; None where none are."""
-    return None if recorder is None else {"kept": recorder.kept, "stopped": recorder.stopped}
-
-
-def figures(status: CameraStatus) -> dict[str, Any]:
-    """What telemetry says of a camera, below its name: times and rates as the contract has them."""
-    seen_at = status.last_frame_at
-    values = {**asdict(status), "last_frame_at": None if seen_at is None else rfc3339(seen_at)}
-    del values["camera"]
-    return {**values, "fps": round(status.fps, 3)}
+    now = agent.clock.unix_if_trusted
+    return RemoteControl(access, AgentSite(agent), agent.publisher.inbound, agent.board.say, agent.outbox.put, now)
 
 
 def shown_state(status: CameraStatus) -> CameraState:

@@ -22,13 +22,15 @@ import numpy.typing as npt
 import psutil
 import pytest
 
-from edge_agent.agent import Agent, figures, precision_of, running
+from edge_agent.agent import Agent, running
+from edge_agent.agent_report import figures, precision_of
 from edge_agent.backends.base import Array, Condition, Feed, Profile, TensorSpec
 from edge_agent.backends.ort import OrtBackend
 from edge_agent.board import Board
 from edge_agent.cameras.base import Camera
 from edge_agent.cameras.capture import CaptureThread
 from edge_agent.cameras.status import CameraStatus
+from edge_agent.clock import DeviceClock
 from edge_agent.config import CameraConfig, FieldsConfig
 from edge_agent.demo.labels import render_label, sample_labels
 from edge_agent.errors import EdgeAgentError, EngineError, FrameError
@@ -38,6 +40,7 @@ from edge_agent.outbox.memory import MemoryOutbox
 from edge_agent.pipeline import Pipeline
 from edge_agent.publisher import Publisher
 from edge_agent.records import Frame, Message
+from edge_agent.results import Results
 from edge_agent.service import Notifier
 from edge_agent.stages.field_extractor import FieldExtractor
 from edge_agent.stages.text_detector import DetectorSettings, TextDetector
@@ -322,10 +325,10 @@ def made_agent(
         )
         for name, interval_s in intervals_s.items()
     ]
-    every_frame = NoTextLimit(0.0)
+    results = Results(outbox.put, DeviceClock(), NoTextLimit(0.0))
     PUBLISHERS.append(Publisher(outbox, transport or FakeTransport()))
     PUBLISHERS[-1].start()
-    return Agent(pipeline, mailbox, cameras, outbox, Board(outbox), Vitals(), every_frame, PUBLISHERS[-1])
+    return Agent(pipeline, mailbox, cameras, outbox, Board(outbox), Vitals(), results, PUBLISHERS[-1])
 
 
 def results(outbox: MemoryOutbox) -> Counter[str]:
