@@ -22,6 +22,7 @@ from edge_agent.remote.bucket import Bucket
 from edge_agent.remote.config_store import ConfigStore, Past
 from edge_agent.remote.desired import Desired, DesiredRefused, Refusal, parse_desired
 from edge_agent.remote.in_force import InForce, look
+from edge_agent.remote.judging import Judging
 from edge_agent.remote.trial import Figures, Look, between, faults
 from edge_agent.transports.base import Inbound
 
@@ -79,6 +80,7 @@ class ConfigControl:
         self._publish = say
         self._clock = clock
         self._wished = begun.wished
+        self._judging = Judging(store.folder, None if begun.wished is None else begun.wished.text)
         self._problem = begun.problem
         self._waiting: tuple[bytes, bool] | None = None
         self._now_mono = 0.0
@@ -129,6 +131,15 @@ class ConfigControl:
     # A wish
 
     def _consider(self, payload: bytes, retained: bool, apply: Apply) -> None:
+        why = self._judging.fault(payload, self._local.remote.trial_starts)
+        if why is not None:
+            again = f"it is not judged again: {why}; another text is"
+            self._refuse(payload, DesiredRefused([Refusal("", again)]), 500)
+            return
+        with self._judging.of(payload):
+            self._judge_wish(payload, retained, apply)
+
+    def _judge_wish(self, payload: bytes, retained: bool, apply: Apply) -> None:
         try:
             desired = parse_desired(payload, self._local.remote.max_bytes)
             if self._is_known(desired, retained):
@@ -197,7 +208,7 @@ class ConfigControl:
             log.warning("the version of the configuration cannot be noted: %s", exc.strerror)
         self._stamp = self._store.stamp()
 
-    def _refuse(self, payload: bytes, refused: DesiredRefused) -> None:
+    def _refuse(self, payload: bytes, refused: DesiredRefused, code: Code = 400) -> None:
         kept = payload if len(payload) <= self._local.remote.max_bytes else None
         try:
             self._store.refuse(kept, refused.version, str(refused), refused.token)
@@ -209,7 +220,7 @@ class ConfigControl:
         detail = str(refused.refusals[0]) if count == 1 else f"{count} reasons, see refused"
         self._journal.write(logging.WARNING, "refused", f"a configuration from afar is refused: {detail}")
         reasons = [(each.key, each.why) for each in refused.refusals]
-        self._say(refused.version, 400, detail, refused.token, refused=reasons)
+        self._say(refused.version, code, detail, refused.token, refused=reasons)
 
     # A trial
 

@@ -105,8 +105,8 @@ def _begin_trial(trial: OnTrial, local: Config, store: ConfigStore, models_dir: 
             reason = f"{trial.starts} processes ended untidily while it was on trial (remote.trial_starts)"
             _roll_back(store, trial, reason)
             return None
+        store.count_start()  # first: what ends this process below, foreseen or not, is a start too
         config = wished_config(store.desired(trial.wished), local, models_dir)
-        store.count_start()
     except ConfigError as exc:
         _roll_back(store, trial, str(exc))
         return None

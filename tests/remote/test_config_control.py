@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from edge_agent.config import Config, rebuilt
 from edge_agent.models.spec import DEFAULT_MODELS_DIR
 from edge_agent.records import Message
+from edge_agent.remote import config_control, in_force
 from edge_agent.remote.config_control import ConfigControl
 from edge_agent.remote.config_store import ConfigStore
 from edge_agent.remote.in_force import begin
+from edge_agent.remote.judging import Judging
 from edge_agent.remote.trial import Look
 from edge_agent.transports.base import Inbound
 from tests.conftest import ROOT
@@ -307,6 +310,87 @@ def test_trial_whose_process_failed_is_told_by_the_next_one_once(device: Device)
     assert device.told() == [(500, 4, "t-4", None, 4)]
     device.start()
     assert device.told() == []
+
+
+# ---- a wish that ends the process while it is judged -----------------------------------------------------------------
+
+
+def test_wish_whose_judging_ends_the_process_by_an_error_is_refused_by_the_next_one(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = json.dumps({"version": 4, "token": "t", "patch": LIVE_PATCH}).encode()
+
+    def broken(*_: object) -> None:
+        raise KeyError("nobody foresaw this")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(config_control, "wished_config", broken)
+        device.send_text(text, retained=True)
+        with pytest.raises(KeyError):
+            device.run(1)
+        for _ in range(2):  # the retained wish comes again with each connect
+            device.start()
+            device.send_text(text, retained=True)
+            device.run(1)
+            assert "judging it has ended the process: KeyError: 'nobody foresaw this'" in device.said[-1]["detail"]
+            assert device.told() == [(500, None, None, None, None)]
+    (past,) = device.store.state().past
+    assert device.store.text(str(past.text)) == text
+    device.send(version=5, patch=LIVE_PATCH)
+    assert device.told() == [(202, 5, None, None, None)]
+
+
+def test_wish_under_which_processes_die_without_a_word_while_it_is_judged_is_refused_in_the_end(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = json.dumps({"version": 4, "patch": LIVE_PATCH}).encode()
+
+    class Killed(BaseException):
+        """As by SIGKILL: nothing more is written."""
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(config_control, "wished_config", killed)
+        for _ in range(3):
+            device.send_text(text, retained=True)
+            with pytest.raises(Killed):
+                device.run(1)
+            device.start()
+        device.send_text(text, retained=True)
+        device.run(1)
+    assert "3 processes ended while they judged it" in device.said[-1]["detail"]
+    assert device.told() == [(500, None, None, None, None)]
+
+
+def test_power_cut_while_a_wish_is_judged_does_not_refuse_it(device: Device) -> None:
+    text = json.dumps({"version": 4, "patch": LIVE_PATCH}).encode()
+    with suppress(SystemExit), Judging(device.store.folder).of(text):
+        raise SystemExit
+    device.send_text(text)
+    device.run(1)
+    assert device.told() == [(202, 4, None, None, None)]
+    assert not (device.store.folder / "judging.json").exists()
+
+
+def test_wish_that_ends_each_process_at_its_start_is_counted_before_and_given_up(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device.send(version=4, token="t-4", patch=RESTART_PATCH)
+    device.told()
+
+    def broken(*_: object) -> None:
+        raise KeyError("nobody foresaw this")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(in_force, "wished_config", broken)
+        for _ in range(3):
+            with pytest.raises(KeyError):
+                device.start()
+        device.start()
+    assert device.told() == [(500, 4, "t-4", None, 4)]
+    assert device.control.config == device.local
 
 
 # ---- the device's own file, people and the disk ---------------------------------------------------------------------
