@@ -18,6 +18,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,6 @@ from edge_agent.stages.text_encoder import TextEncoder
 
 ROOT = Path(__file__).resolve().parents[1]
 FORMS = ("clean", "noised")
-INFORMS = {"month_precision", "year_precision", "from_gs1"}
 IN_BASE = {"mg": 0.001, "g": 1, "kg": 1000, "ml": 1, "cl": 10, "dl": 100, "l": 1000}
 
 
@@ -65,7 +65,8 @@ def _amount(value: str) -> tuple[float, bool] | None:
 
 
 def doubtful(field: Field) -> bool:
-    return any(flag not in INFORMS for flag in field.flags)
+    """Whether the field itself says that it may be wrong; a year that is printed alone is none of that."""
+    return not replace(field, flags=tuple(flag for flag in field.flags if flag != "year_precision")).certain
 
 
 def macro_f1(pairs: Sequence[tuple[str, str]]) -> tuple[float, dict[str, float]]:

@@ -12,12 +12,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 SCHEMA_VERSION = 1
+
+# flags of a field that say how it is printed; every other one means doubt
+INFORMING_FLAGS = frozenset({"month_precision", "from_gs1"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,18 +93,94 @@ class TextBox:
 
 
 @dataclass(frozen=True)
+class Character:
+    """One character of a line: `probability` 0..1; `margin` >= 0 is the natural log of how many times likelier it is
+    than `rival`, the likeliest other character among those it is mistaken for, "" where there is none."""
+
+    text: str
+    probability: float
+    margin: float
+    rival: str
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """What a line might say, step by step (T steps of a CTC network, Graves et al. 2006): the natural logarithms of
+    the probabilities of the code characters, and of whatever character is the likeliest.
+
+    `alphabet` are the C code characters, the blank "" first; `log_p` float32 (T, C); `best` the likeliest character of
+    each step, "" the blank, in the alphabet or not; `best_log_p` float32 (T,); `steps` int32 (N, 2) the first step and
+    the one behind the last of each character of the line's text (a space that was put in has none: both are equal).
+    """
+
+    alphabet: tuple[str, ...]
+    log_p: npt.NDArray[np.float32]
+    best: tuple[str, ...]
+    best_log_p: npt.NDArray[np.float32]
+    steps: npt.NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        n_steps = len(self.best)
+        if self.log_p.shape != (n_steps, len(self.alphabet)) or self.best_log_p.shape != (n_steps,):
+            raise ValueError(
+                f"log_p is {self.log_p.shape} and best_log_p {self.best_log_p.shape}; expected "
+                f"({n_steps}, {len(self.alphabet)}) and ({n_steps},)"
+            )
+        if self.alphabet[:1] != ("",) or self.steps.ndim != 2 or self.steps.shape[1] != 2:
+            raise ValueError("expected the blank as the first of the alphabet, and steps of shape (N, 2)")
+        for array in (self.log_p, self.best_log_p, self.steps):
+            array.flags.writeable = False
+
+
+@dataclass(frozen=True)
 class TextLine:
-    """One line read: `confidence` 0..1 is the mean of its characters' probabilities; `flags` such as `cut`."""
+    """One line read: `confidence` 0..1 is the mean of its characters' probabilities; `flags` such as `cut`.
+
+    `characters` stand for `text`, one each, spaces included; empty where the recogniser gives no margins. `doubtful`
+    are the indices of those whose margin is below the bound in force. `region` is the part of the camera's picture
+    that it stands in, None without regions. `lattice` stays in the process.
+    """
 
     text: str
     confidence: float
     box: TextBox
     flags: tuple[str, ...] = ()
+    characters: tuple[Character, ...] = ()
+    doubtful: tuple[int, ...] = ()
+    region: str | None = None
+    lattice: Lattice | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Code:
+    """A bar code or 2D code that was decoded: `symbology` such as `EAN13`, `text` its content (FNC1 separators as
+    U+001D), `quad` px in the frame, `identifier` the AIM symbology identifier of ISO/IEC 15424 (`]C1`), "" unknown."""
+
+    symbology: str
+    text: str
+    quad: Quad
+    region: str | None = None
+    identifier: str = ""
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A character that a pattern replaced: `seen` at index `at` of the text as seen, `taken` in its place; "" is none:
+    nothing was seen there, or what was seen is left out."""
+
+    at: int
+    seen: str
+    taken: str
 
 
 @dataclass(frozen=True)
 class Field:
-    """What a line means: `value` normalised (dates ISO 8601), `text` as seen, `lines` = indices into Reading.lines."""
+    """What lines or codes mean: `value` normalised (dates ISO 8601), `text` as seen, `lines` and `codes` = indices into
+    the reading's.
+
+    `source` says what named it: a decoded code, a rule (a key phrase, or a form that proves itself) or the model.
+    `alternatives` are the other values that an ambiguous text can have; `corrections` what a pattern changed.
+    """
 
     name: str
     value: str
@@ -109,15 +188,25 @@ class Field:
     confidence: float
     lines: tuple[int, ...]
     flags: tuple[str, ...] = ()
+    source: Literal["barcode", "rule", "model"] = "rule"
+    corrections: tuple[Correction, ...] = ()
+    alternatives: tuple[str, ...] = ()
+    codes: tuple[int, ...] = ()
+
+    @property
+    def certain(self) -> bool:
+        """Whether there is a value and nothing speaks against it: no flag but those that merely inform."""
+        return bool(self.value) and not self.corrections and INFORMING_FLAGS.issuperset(self.flags)
 
 
 @dataclass(frozen=True)
 class Reading:
     """The result of one frame: what leaves the device.
 
-    `reason` is None when text was read, else why not (`no_text`). `engines` maps a stage to its engine's
-    fingerprint; `timings_ms` maps a stage to its wall time. `captured_at` is unix s, `captured_mono` monotonic s of
-    this boot.
+    `reason` is None when text was read, else why not (`no_text`). `quality` says what is wrong with the picture
+    (`glare`, `blurred`, `faint`, `blank`, `dark`). `engines` maps a stage to its engine's fingerprint; `timings_ms`
+    maps a stage to its wall time. `captured_at` is unix s, `captured_mono` monotonic s of this boot.
+    `language` (ISO 639-1) is that of the label's words, None where they are too few to tell.
     """
 
     camera: str
@@ -132,6 +221,9 @@ class Reading:
     backend: str = ""
     reason: str | None = None
     captured_mono: float | None = None
+    quality: tuple[str, ...] = ()
+    codes: tuple[Code, ...] = ()
+    language: str | None = None
 
     @property
     def id(self) -> str:
@@ -150,7 +242,10 @@ class Reading:
             "frame": {"width_px": self.width_px, "height_px": self.height_px},
             "lines": [line_to_json(line) for line in self.lines],
             "fields": [field_to_json(f) for f in self.fields],
+            "codes": [code_to_json(code) for code in self.codes],
+            "language": self.language,
             "reason": self.reason,
+            "quality": list(self.quality),
             "timings_ms": {stage: round(ms, 3) for stage, ms in self.timings_ms.items()},
             "engines": dict(self.engines),
             "backend": self.backend,
@@ -193,10 +288,32 @@ def line_to_json(line: TextLine) -> dict[str, Any]:
     return {
         "text": line.text,
         "confidence": round(line.confidence, 4),
-        "quad": [[round(float(x), 1), round(float(y), 1)] for x, y in line.box.quad.points],
+        "quad": quad_to_json(line.box.quad),
         "box_score": round(line.box.score, 4),
         "flags": list(line.flags),
+        "region": line.region,
+        "doubtful": [doubt_to_json(at, line.characters[at]) for at in line.doubtful],
     }
+
+
+def quad_to_json(quad: Quad) -> list[list[float]]:
+    """The corners in px, to a tenth."""
+    return [[round(float(x), 1), round(float(y), 1)] for x, y in quad.points]
+
+
+def code_to_json(code: Code) -> dict[str, Any]:
+    """A decoded code as in the result schema."""
+    return {
+        "symbology": code.symbology,
+        "text": code.text,
+        "quad": quad_to_json(code.quad),
+        "region": code.region,
+    }
+
+
+def doubt_to_json(at: int, character: Character) -> dict[str, Any]:
+    """A character that could be another, as in the result schema; `at` is its index in the line's text."""
+    return {"at": at, "text": character.text, "rival": character.rival, "margin": round(character.margin, 3)}
 
 
 def field_to_json(f: Field) -> dict[str, Any]:
@@ -207,7 +324,12 @@ def field_to_json(f: Field) -> dict[str, Any]:
         "text": f.text,
         "confidence": round(f.confidence, 4),
         "lines": list(f.lines),
+        "codes": list(f.codes),
         "flags": list(f.flags),
+        "source": f.source,
+        "certain": f.certain,
+        "corrections": [{"at": c.at, "seen": c.seen, "taken": c.taken} for c in f.corrections],
+        "alternatives": list(f.alternatives),
     }
 
 

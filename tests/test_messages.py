@@ -18,7 +18,7 @@ from edge_agent.cameras.status import CameraStatus
 from edge_agent.config import RESERVED_CAMERA_NAMES
 from edge_agent.outbox.memory import MemoryOutbox
 from edge_agent.publisher import PublisherStats
-from edge_agent.records import Field, Message, Origin, Quad, Reading, Sample, TextBox, TextLine
+from edge_agent.records import Character, Code, Field, Message, Origin, Quad, Reading, Sample, TextBox, TextLine
 from edge_agent.telemetry import SENSORS
 from edge_agent.telemetry.vitals import Vitals
 from edge_agent.telemetry.watch import BoardWatch
@@ -181,8 +181,12 @@ def test_contract_shows_the_messages_that_are_sent() -> None:
         AT,
         1280,
         720,
-        lines=(TextLine("EXP 2027-08-12", 0.9873, box),),
-        fields=(Field("expiry_date", "2027-08-12", "2027-08-12", 0.9873, (0,)),),
+        lines=(TextLine("EXP 2027-08-12", 0.9873, box, characters=(Character("2", 0.8, 1.412, "Z"),), doubtful=(0,)),),
+        fields=(
+            Field("expiry_date", "2027-08-12", "2027-08-12", 0.9873, (0,)),
+            Field("barcode_digits", "4006381333931", "4006381333931", 1.0, (), source="barcode", codes=(0,)),
+        ),
+        codes=(Code("EAN13", "4006381333931", box.quad),),
         timings_ms={"detect": 21.4, "recognise": 12.9, "extract": 0.6, "total": 34.9},
         engines={"detect": "a", "recognise": "b"},
         backend="onnxruntime",

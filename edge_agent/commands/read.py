@@ -280,7 +280,8 @@ def meaning_of(found: Field, of_line: Sequence[str]) -> str:
     """`name = value (its flags)`, without the flags of its line, which the row shows once; where there is no value
     (a date that does not exist) the text as seen, in doubt."""
     doubt = () if found.value else ("?",)
-    flags = ", ".join([*doubt, *(flag for flag in found.flags if flag not in of_line)])
+    others = (f"or {value}" for value in found.alternatives)
+    flags = ", ".join([*doubt, *(flag for flag in found.flags if flag not in of_line), *others])
     return printable(f"{found.name} = {found.value or found.text}" + (f" ({flags})" if flags else ""))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from edge_agent.records import json_bytes
+from edge_agent.records import INFORMING_FLAGS, json_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +24,6 @@ FPS_WINDOW = 30  # readings of one camera that its frames a second are taken ove
 COLUMNS = {"product_name": "product", "lot": "lot", "expiry_date": "expiry", "serial_number": "serial"}
 OTHER = "also"
 CUT = "cut"  # flag of a line, and of the fields in it, that the edge of the picture cuts
-PLAIN_FLAGS = frozenset({"month_precision", "from_gs1"})  # these inform; all other flags mean doubt
 DOUBT = "? "  # in front, where a narrow column does not lose it
 
 
@@ -93,7 +92,7 @@ def values_of(name: str, fields: Sequence[Mapping[str, Any]]) -> str:
 
 def value_of(field: Mapping[str, Any]) -> str:
     """The field's value; where it has none (a date that does not exist) the text as seen, in doubt."""
-    sure = field["value"] and PLAIN_FLAGS.issuperset(field["flags"])
+    sure = field["value"] and INFORMING_FLAGS.issuperset(field["flags"])
     return ("" if sure else DOUBT) + safe(field["value"] or field["text"])
 
 

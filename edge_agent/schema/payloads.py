@@ -99,6 +99,19 @@ class FrameSize(Payload):
     height_px: Annotated[int, Field(ge=1)]
 
 
+class Doubt(Payload):
+    """A character that could be another."""
+
+    at: Count
+    """Its index in the text, in code points."""
+    text: str
+    """What was taken."""
+    rival: str
+    """What it could be."""
+    margin: Annotated[float, Field(ge=0)]
+    """Natural logarithm of how many times likelier the one taken is."""
+
+
 class Line(Payload):
     """A line of text."""
 
@@ -110,6 +123,34 @@ class Line(Payload):
     box_score: Probability
     """How sure the detector is that there is text."""
     flags: list[str]
+    """What is wrong with it: cut, rotated, stacked, too_small, ..."""
+    region: str | None
+    """The region of the camera's picture that it stands in; null without regions."""
+    doubtful: list[Doubt]
+
+
+class DecodedCode(Payload):
+    """A bar code or 2D code."""
+
+    symbology: str
+    """EAN13, Code128, QRCode, DataMatrix, ..."""
+    text: str
+    """Its content; U+001D stands between GS1 elements."""
+    quad: Annotated[list[Point], Field(min_length=4, max_length=4)]
+    """Corners, px in the frame."""
+    region: str | None
+    """The region of the camera's picture that it stands in; null without regions."""
+
+
+class FieldCorrection(Payload):
+    """A character that the field's pattern replaced."""
+
+    at: Count
+    """Its index in the field's text, in code points."""
+    seen: str
+    """Empty: nothing was seen there."""
+    taken: str
+    """Empty: what was seen is left out."""
 
 
 class ReadField(Payload):
@@ -124,8 +165,17 @@ class ReadField(Payload):
     confidence: Probability
     lines: list[Count]
     """Indices into the lines of the reading."""
+    codes: list[Count]
+    """Indices into the codes of the reading."""
     flags: list[str]
     """What was repaired, cut or ambiguous."""
+    source: Literal["barcode", "rule", "model"]
+    """What named it: a decoded code, a rule, or the model."""
+    certain: bool
+    """Whether it has a value and no flag that means doubt."""
+    corrections: list[FieldCorrection]
+    alternatives: list[str]
+    """Other values that the text can have."""
 
 
 class Result(Versioned):
@@ -142,8 +192,14 @@ class Result(Versioned):
     lines: list[Line]
     """What was read, in reading order."""
     fields: list[ReadField]
+    codes: list[DecodedCode]
+    """The bar codes and 2D codes that were decoded."""
+    language: str | None
+    """Language of the label's words (ISO 639-1); null where they are too few to tell."""
     reason: str | None
     """Null when text was read, else why not: no_text."""
+    quality: list[str]
+    """What is wrong with the picture: glare, blurred, faint, blank, dark."""
     timings_ms: dict[str, Number]
     """Time of each stage, ms, and of all of them (total)."""
     engines: dict[str, str]

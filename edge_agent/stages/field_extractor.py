@@ -7,7 +7,7 @@ which names them by the nearest prototypes. Rules alone give values; the encoder
 Fields: expiry_date, manufacture_date, lot, serial_number, weight_volume, barcode_digits, contact, product_name,
 ingredients, warning, address, and `date` for a date that nothing names. Flags that mean doubt:
 
-    ambiguous        can be read in two ways; `alternative:<value>` tells the other
+    ambiguous        can be read in two ways; `Field.alternatives` has the other
     incomplete       beside the date stands something that may be a lost piece of it
     year_precision   a year alone
     order_conflict   a date that fits only the order that was not configured
@@ -34,6 +34,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
+from typing import Literal
 
 from edge_agent.config import FieldsConfig
 from edge_agent.records import Field, TextLine
@@ -62,6 +63,7 @@ from edge_agent.stages.segments import Segment, segments_of
 from edge_agent.stages.text_encoder import TextEncoder
 
 Clock = Callable[[], "float | None"]
+Source = Literal["barcode", "rule", "model"]
 
 # A clock that shows less has never been set: boards without a battery start in 1970 or at their image's date.
 CLOCK_FLOOR_S = datetime(2025, 1, 1, tzinfo=timezone.utc).timestamp()
@@ -80,6 +82,7 @@ class _Found:
     lines: tuple[int, ...]
     sureness: float
     at: int
+    source: Source = "rule"
 
 
 @dataclass
@@ -189,7 +192,7 @@ class FieldExtractor:
             value = text_value(answer.name, text)
         segment = label.segments[index][0]
         label.found.append(
-            _Found(value, segment.text.seen(value.start, value.end), (index,), answer.share, value.start)
+            _Found(value, segment.text.seen(value.start, value.end), (index,), answer.share, value.start, "model")
         )
 
 
@@ -308,4 +311,13 @@ def _field(found: _Found, label: _Label) -> Field:
             flags.append("truncated")
     confidence = found.sureness * min(label.lines[index].confidence for index in found.lines)
     value = found.value
-    return Field(value.name, value.value, found.seen, confidence, found.lines, tuple(dict.fromkeys(flags)))
+    return Field(
+        value.name,
+        value.value,
+        found.seen,
+        confidence,
+        found.lines,
+        tuple(dict.fromkeys(flags)),
+        found.source,
+        alternatives=value.alternatives,
+    )

@@ -57,6 +57,7 @@ class Value:
     start: int
     end: int
     flags: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
 
     @property
     def doubted(self) -> bool:
@@ -114,7 +115,7 @@ def read_unnamed(text: str, rules: DateRules) -> list[Value]:
         return [Value("barcode_digits", gs1.value, gs1.start, gs1.end, gs1.flags), *_gs1_values(text, rules)]
     for name, found in (("barcode_digits", find_gtin(text, keyed=False)), ("weight_volume", only_quantity(text))):
         if found is not None:
-            return [Value(name, found.value, found.start, found.end, _with_alternative(found))]
+            return [_value(name, found)]
     return read_rest(text, rules)
 
 
@@ -136,7 +137,7 @@ def read_tail(text: str, start: int) -> list[Value]:
     found = only_quantity(text[start:])
     if found is None or "repaired" in found.flags:
         return []
-    return [Value("weight_volume", found.value, start + found.start, start + found.end, _with_alternative(found))]
+    return [replace(_value("weight_volume", found), start=start + found.start, end=start + found.end)]
 
 
 def text_value(name: str, text: str) -> Value:
@@ -158,8 +159,7 @@ def _read_date(name: str, text: str, rules: DateRules) -> Value | None:
 def _date_value(name: str, found: LabelDate, *flags: str) -> Value:
     """An expiry without a day lasts to the month's end; any other date stays in the precision printed."""
     value = found.latest if name == "expiry_date" else found.printed
-    alternative = (f"alternative:{found.alternative}",) if found.alternative else ()
-    return Value(name, value, found.start, found.end, (*found.flags, *alternative, *flags))
+    return Value(name, value, found.start, found.end, (*found.flags, *flags), _only(found.alternative))
 
 
 def _read_code(name: str, text: str, rules: DateRules) -> Value | None:
@@ -173,7 +173,7 @@ def _read_quantity(name: str, text: str, rules: DateRules) -> Value | None:
     if quantity is None:
         return None
     start = min([q.start for q in found], default=quantity.start)
-    return Value(name, quantity.value, start, max(q.end for q in found or (quantity,)), _with_alternative(quantity))
+    return replace(_value(name, quantity), start=start, end=max(q.end for q in found or (quantity,)))
 
 
 def _read_gtin(name: str, text: str, rules: DateRules) -> Value | None:
@@ -206,10 +206,13 @@ def _gs1_values(text: str, rules: DateRules) -> list[Value]:
     return values
 
 
-def _with_alternative(found: Code | Quantity) -> tuple[str, ...]:
-    if isinstance(found, Quantity) and found.alternative:
-        return (*found.flags, f"alternative:{found.alternative}")
-    return found.flags
+def _value(name: str, found: Code | Quantity) -> Value:
+    alternative = found.alternative if isinstance(found, Quantity) else None
+    return Value(name, found.value, found.start, found.end, found.flags, _only(alternative))
+
+
+def _only(alternative: str | None) -> tuple[str, ...]:
+    return (alternative,) if alternative else ()
 
 
 _READERS: Mapping[str, Callable[[str, str, DateRules], Value | None]] = {

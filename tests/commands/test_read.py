@@ -181,12 +181,12 @@ class TestOutput:
     def test_the_table_shows_what_is_doubtful_about_a_field(self) -> None:
         cut = replace(line("EXP 03/04/27"), flags=("cut",))
         doubted = Field(
-            "expiry_date", "2027-04-03", "03/04/27", 0.9, (0,), ("ambiguous", "alternative:2027-03-04", "cut")
+            "expiry_date", "2027-04-03", "03/04/27", 0.9, (0,), ("ambiguous", "cut"), alternatives=("2027-03-04",)
         )
         invalid = Field("expiry_date", "", "31/02/2027", 0.9, (1,), ("invalid",))
         out = self.shown(show_table, "a.png", (cut, line("EXP 31/02/2027")), (doubted, invalid))
         _, first, second = out.splitlines()
-        assert first.endswith("expiry_date = 2027-04-03 (ambiguous, alternative:2027-03-04) [cut]")
+        assert first.endswith("expiry_date = 2027-04-03 (ambiguous, or 2027-03-04) [cut]")
         assert second.endswith("expiry_date = 31/02/2027 (?, invalid)")
 
     def test_no_text_is_said_in_the_table(self) -> None:

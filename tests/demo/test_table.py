@@ -115,7 +115,7 @@ def test_a_field_without_a_value_shows_the_text_in_doubt() -> None:
     assert row(reading(fields=[field("expiry_date", "")]), None).fields == {"expiry_date": "? as seen"}
 
 
-@pytest.mark.parametrize("flag", ["cut", "ambiguous", "repaired", "alternative:2027-03-04", "a flag of tomorrow"])
+@pytest.mark.parametrize("flag", ["cut", "ambiguous", "repaired", "a flag of tomorrow"])
 def test_a_value_in_doubt_is_shown_so(flag: str) -> None:
     assert row(reading(fields=[field("expiry_date", "2027-04-03", flag)]), None).fields == {
         "expiry_date": "? 2027-04-03"
