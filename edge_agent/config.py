@@ -55,6 +55,7 @@ RESERVED_CAMERA_NAMES = frozenset({"command", "config", "event", "health", "stat
 LIVE = frozenset(
     {
         "cameras.*.max_fps",
+        "cameras.*.rois.*",
         "fields.date_order",
         "fields.date_window_years",
         "fields.max_fields",
@@ -62,6 +63,7 @@ LIVE = frozenset(
         "fields.min_similarity",
         "log.level",
         "pipeline.box_threshold",
+        "pipeline.doubt_margin",
         "pipeline.max_boxes",
         "pipeline.min_confidence",
         "pipeline.no_text_interval_s",
@@ -111,7 +113,9 @@ def _full_path(path: Path) -> Path:
 
 
 def _remote_key(pattern: str) -> str:
-    covered = [leaf.path for leaf in leaves(Config, {"cameras": {"*": {}}}) if covers(pattern, leaf.path)]
+    covered = [
+        leaf.path for leaf in leaves(Config, {"cameras": {"*": {"rois": {"*": {}}}}}) if covers(pattern, leaf.path)
+    ]
     forbidden = [str(path[0]) for path in [*covered, tuple(pattern.split("."))] if path[0] in LOCAL_ONLY]
     if forbidden:
         raise ValueError(f"{forbidden[0]} is never changed from afar")
@@ -193,6 +197,37 @@ def _refuse(problems: Iterable[tuple[str, str]]) -> None:
         raise PydanticCustomError(KEYS_DISAGREE, "{text}", {"text": text, "problems": listed})
 
 
+class RoiConfig(Section):
+    """A part of a camera's picture that is read on its own; x, y, width and height are shares of the picture, 0 to 1."""
+
+    x: Share = 0.0
+    """Left edge, as a share of the picture's width."""
+    y: Share = 0.0
+    """Top edge, as a share of the picture's height."""
+    width: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Width, as a share of the picture's."""
+    height: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Height, as a share of the picture's."""
+    angle_deg: Annotated[float, Field(ge=-180, le=360)] | Literal["auto"] = "auto"
+    """Which way text runs, degrees clockwise from left to right: 90 down, 180 upside down; auto: found out."""
+    dot_matrix: bool = False
+    """Whether print of dots is expected here: the dots are joined before they are read."""
+    contrast: Literal["auto", "off"] = "auto"
+    """auto: faint print is strengthened before it is read; off: the picture is read as it is."""
+
+    @model_validator(mode="after")
+    def _inside_the_picture(self) -> RoiConfig:
+        problems = []
+        for start, length in (("x", "width"), ("y", "height")):
+            end = getattr(self, start) + getattr(self, length)
+            if end > 1 + 1e-6:
+                problems.append(
+                    (length, f"{start} + {length} is {end:g}; it must end inside the picture, at most at 1")
+                )
+        _refuse(problems)
+        return self
+
+
 class CameraConfig(Section):
     """One source of frames."""
 
@@ -232,6 +267,8 @@ class CameraConfig(Section):
     """Significant bits in 16-bit samples (10, 12 or 14 for most sensors); null: all 16."""
     decoder: Literal["auto", "ffmpeg", "gstreamer"] = "auto"
     """rtsp: what decodes the stream; auto: FFmpeg where this OpenCV has it; gstreamer: the Jetson's hardware."""
+    rois: Annotated[dict[Name, RoiConfig], Field(max_length=32)] = {}
+    """Regions of interest by name, each read on its own; none: the whole picture is read."""
 
     @model_validator(mode="after")
     def _keys_agree(self) -> CameraConfig:
@@ -319,6 +356,8 @@ class PipelineConfig(Section):
     """Most boxes read in one frame; the largest are kept."""
     min_confidence: Share = 0.5
     """Lines read with less confidence, 0 to 1, are left out."""
+    doubt_margin: Annotated[float, Field(ge=0, le=50)] = 2.0
+    """A character less than e to the power of this times likelier than one it is mistaken for is listed as doubtful."""
     no_text_interval_s: Seconds = 10.0
     """Time between two readings without text of one camera, s; the first after a text comes at once."""
 
@@ -502,6 +541,7 @@ class RemoteConfig(Section):
     allowed_keys: tuple[RemoteKey, ...] = (
         "cameras.*.enabled",
         "cameras.*.max_fps",
+        "cameras.*.rois",
         "fields",
         "log.level",
         "pipeline",

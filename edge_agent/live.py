@@ -20,7 +20,7 @@ def take_up(
     sampler: Sampler | None,
 ) -> None:
     """Puts every LIVE key of `config` to use, from the next frame on; for between two frames. Other keys: nothing."""
-    pipeline.tune(config.pipeline, config.fields)
+    pipeline.tune(config)
     no_text.interval_s = config.pipeline.no_text_interval_s
     for camera in cameras:
         if camera.name in config.cameras:

@@ -22,7 +22,7 @@ from edge_agent.backends.build_job import Report
 from edge_agent.backends.choose import choose_backend, look, open_backend
 from edge_agent.backends.plan import BuildOptions, find_plans_dir
 from edge_agent.backends.trt_settings import TrtSettings
-from edge_agent.config import BackendConfig, Config, FieldsConfig, PipelineConfig, TensorRtConfig
+from edge_agent.config import BackendConfig, Config, PipelineConfig, RoiConfig, TensorRtConfig
 from edge_agent.errors import ConfigError, FrameError, ModelError
 from edge_agent.models import charset as charsets
 from edge_agent.models.spec import ModelSpec, Task, Variant, expected_files, require_files
@@ -73,6 +73,7 @@ class Pipeline:
         self.engines = engines
         self.backend = backend
         self.models = models or {}
+        self.rois: Mapping[str, Mapping[str, RoiConfig]] = {}  # by camera, its regions by name
         self.fingerprints = self._fingerprints()
         self._monotonic = monotonic
         self._looked_mono = monotonic()
@@ -118,8 +119,10 @@ class Pipeline:
         with suppress(FrameError), opencv_errors_of(following):  # raised again when that frame itself is read
             self.detector.begin(following.image)
 
-    def tune(self, settings: PipelineConfig, fields: FieldsConfig) -> None:
+    def tune(self, config: Config) -> None:
         """From the next frame on, as the LIVE keys among these say; the others need a new pipeline."""
+        settings = config.pipeline
+        self.rois = {name: camera.rois for name, camera in config.cameras.items()}
         self.detector.settings = replace(
             self.detector.settings,
             pixel_threshold=settings.pixel_threshold,
@@ -127,8 +130,10 @@ class Pipeline:
             unclip_ratio=settings.unclip_ratio,
             max_boxes=settings.max_boxes,
         )
-        self.recogniser.settings = replace(self.recogniser.settings, min_confidence=settings.min_confidence)
-        self.extractor.tune(fields)
+        self.recogniser.settings = replace(
+            self.recogniser.settings, min_confidence=settings.min_confidence, doubt_margin=settings.doubt_margin
+        )
+        self.extractor.tune(config.fields)
 
     def attend(self) -> Condition:
         """Puts engines to use that were built or promoted meanwhile, and says how the pipeline serves; for between two
@@ -257,7 +262,9 @@ def load_pipeline(
         encoder = loader.encoder(settings)
         extractor = FieldExtractor(config.fields, encoder)
         opened.pop_all()
-    return Pipeline(detector, recogniser, extractor, loader.engines, backend, loader.models)
+    pipeline = Pipeline(detector, recogniser, extractor, loader.engines, backend, loader.models)
+    pipeline.tune(config)
+    return pipeline
 
 
 def load_backend(
@@ -341,6 +348,7 @@ class Loader:
             widths_px=spec.recogniser.width_buckets_px,
             pad_value=spec.recogniser.pad_value,
             min_confidence=settings.min_confidence,
+            doubt_margin=settings.doubt_margin,
         )
         if self.backend.any_shape:  # a call more costs little there, a column more its full share: 1.13x
             recogniser_settings = replace(

@@ -258,6 +258,7 @@ def _syntax_refused(exc: yaml.MarkedYAMLError) -> _Refused:
 # --- nodes to values ---
 
 _BOOLEAN_WORD = re.compile(r"y|yes|n|no|on|off", re.IGNORECASE)
+_TEXT_AS_KEYS = frozenset({"<<", "y"})  # y beside x: no reader of YAML 1.1 in use takes that key for a boolean
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _CONSTANTS: Mapping[str, bool | None] = {
@@ -395,7 +396,7 @@ class _Builder:
         if _CONTROL.search(text):
             self.problems.append(Problem(line, path, "a key holds a control character; remove it"))
             return None
-        if node.style is not None or text == "<<":
+        if node.style is not None or text in _TEXT_AS_KEYS:
             return text
         try:
             value = _plain(text, node.tag)

@@ -46,6 +46,7 @@ class RecogniserSettings:
     batch_cost_px: int = 100
     pad_value: int = 127
     min_confidence: float = 0.5
+    doubt_margin: float = 2.0
 
 
 @dataclass(frozen=True)

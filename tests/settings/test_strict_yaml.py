@@ -103,6 +103,11 @@ def test_document_keeps_the_good_values_and_lines_beside_the_problems() -> None:
     assert [problem.path for problem in document.problems] == [("a",), ("b", "c", 1)]
 
 
+def test_coordinate_y_is_a_key_as_x_is_and_no_value() -> None:
+    assert parse_document(b"{x: 1, y: 2}\n", "config.yaml").values == {"x": 1, "y": 2}
+    assert parse_document(b"x: y\n", "config.yaml").problems
+
+
 @pytest.mark.parametrize("key", ["on", "no", "n", "12", "1.5", "true", "null", "2026-01-01", "22:00"])
 def test_key_that_is_not_text_is_refused(key: str) -> None:
     text = refusal(f"cameras:\n  {key}: x\n".encode())
