@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from edge_agent.errors import CalibrationRefused, ConfigError, ModelError
-from edge_agent.files import sync_folder, write_atomically
+from edge_agent.files import service_state_dir, sync_folder, write_atomically
 from edge_agent.models.digest import sha256_of
 from edge_agent.models.spec import NAME_PATTERN
 
@@ -313,12 +313,11 @@ class Artefacts:
 
 
 def find_calibration_dir(configured: Path | None, models_dir: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """Where calibrations lie: the configured folder; else `calibration` in the service's state directory (systemd names
-    it), else beside the folder of the models."""
+    """Where calibrations lie: the configured folder; else `calibration` in the service's state directory, else beside
+    the folder of the models."""
     if configured is not None:
         return configured
-    state = environ.get("STATE_DIRECTORY", "").split(":")[0]
-    return (Path(state) if state else models_dir.absolute().parent) / DEFAULT_DIRECTORY
+    return (service_state_dir(environ) or models_dir.absolute().parent) / DEFAULT_DIRECTORY
 
 
 def _lacking(manifest: Mapping[str, Any], model: str) -> list[str]:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 PARTIAL = ".partial"  # ends the name, `.<file's name>-<any>.partial`, of what a process that was killed was writing
+
+
+def service_state_dir(environ: Mapping[str, str] = os.environ) -> Path | None:
+    """The folder that the service manager has for what must not be lost (systemd.exec(5)); None where there is none."""
+    named = environ.get("STATE_DIRECTORY", "").split(":")[0]
+    return Path(named) if named else None
 
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o644, *, durable: bool = True) -> None:

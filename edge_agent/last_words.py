@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from edge_agent.errors import EXIT_CONFIG, EXIT_OK, EdgeAgentError, in_one_line
-from edge_agent.files import write_atomically
+from edge_agent.files import service_state_dir, write_atomically
 from edge_agent.records import rfc3339
 
 log = logging.getLogger(__name__)
@@ -43,9 +43,8 @@ class Ending:
 
 
 def find_last_words(config_file: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """The file: in the service's state directory (systemd names it), else in `state` beside the file of settings."""
-    state = environ.get("STATE_DIRECTORY", "").split(":")[0]
-    return (Path(state) if state else config_file.absolute().parent / STATE_FOLDER) / FILE
+    """The file: in the service's state directory, else in `state` beside the file of settings."""
+    return (service_state_dir(environ) or config_file.absolute().parent / STATE_FOLDER) / FILE
 
 
 class LastWords:

@@ -24,7 +24,7 @@ from typing import Any, Literal, cast
 
 from edge_agent.backends.base import Profile, Shape
 from edge_agent.errors import ModelError
-from edge_agent.files import PARTIAL, write_atomically
+from edge_agent.files import PARTIAL, service_state_dir, write_atomically
 
 Precision = Literal["fp16", "fp32", "int8"]
 PRECISIONS: tuple[Precision, ...] = ("fp16", "fp32", "int8")
@@ -404,9 +404,8 @@ def l4t_release(path: Path = TEGRA_RELEASE) -> str | None:
 
 
 def find_plans_dir(models_dir: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """Where plans lie: `plans` in the service's state directory (systemd names it), else beside the models."""
-    state = environ.get("STATE_DIRECTORY", "").split(":")[0]
-    return (Path(state) if state else models_dir) / "plans"
+    """Where plans lie: `plans` in the service's state directory, else beside the models."""
+    return (service_state_dir(environ) or models_dir) / "plans"
 
 
 def profile_to_json(profile: Profile) -> dict[str, Any]:

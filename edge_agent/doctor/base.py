@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from edge_agent.config import Config
+from edge_agent.files import service_state_dir
 from edge_agent.secrets import Secrets
 
 Verdict = Literal["ok", "warn", "fail"]
@@ -42,8 +43,7 @@ class Patient:
     @property
     def state_dir(self) -> Path:
         """Where the agent keeps what it must not lose: the service's, else `state` in the working folder."""
-        named = self.environ.get("STATE_DIRECTORY", "").split(":")[0]
-        return Path(named or "state")
+        return service_state_dir(self.environ) or Path("state")
 
 
 Check = Callable[[Patient], Iterable[Row]]

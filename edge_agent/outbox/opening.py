@@ -8,15 +8,15 @@ from pathlib import Path
 
 from edge_agent.clock import DeviceClock
 from edge_agent.config import OutboxConfig
+from edge_agent.files import service_state_dir
 from edge_agent.outbox.base import Outbox
 from edge_agent.outbox.disk import DiskOutbox, Limits, Tell
 from edge_agent.outbox.memory import MemoryOutbox
 
 
 def find_database(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the file lies by default: in the service's state directory (systemd names it), else in `state`."""
-    state = environ.get("STATE_DIRECTORY", "").split(":")[0]
-    return Path(state or "state") / "outbox.db"
+    """Where the file lies by default: in the service's state directory, else in `state`."""
+    return (service_state_dir(environ) or Path("state")) / "outbox.db"
 
 
 def open_outbox(config: OutboxConfig, clock: DeviceClock, tell: Tell) -> Outbox:

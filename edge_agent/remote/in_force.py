@@ -11,6 +11,7 @@ from pathlib import Path
 
 from edge_agent.config import Config
 from edge_agent.errors import ConfigError, EdgeAgentError
+from edge_agent.files import service_state_dir
 from edge_agent.remote.allowed import wished_config
 from edge_agent.remote.config_store import FOLDER, ConfigStore, OnTrial, Wished
 
@@ -36,10 +37,8 @@ class InForce:
 def find_config_store(
     local: Config, config_file: Path, state_dir: Path | None = None, environ: Mapping[str, str] = os.environ
 ) -> ConfigStore:
-    """The store in `state_dir`, else the service's state directory (systemd names it), else in `state` beside the file
-    of settings."""
-    state = str(state_dir or "") or environ.get("STATE_DIRECTORY", "").split(":")[0]
-    folder = Path(state) if state else config_file.absolute().parent / STATE_FOLDER
+    """The store in `state_dir`, else the service's state directory, else in `state` beside the file of settings."""
+    folder = state_dir or service_state_dir(environ) or config_file.absolute().parent / STATE_FOLDER
     return ConfigStore(folder / FOLDER, local.remote.kept_texts)
 
 
