@@ -18,7 +18,7 @@ import numpy as np
 import psutil
 
 from edge_agent.backends.base import Array, Backend, Engine, Feed, Profiled, Shape, TensorSpec, TimedOnGpu
-from edge_agent.backends.gpu import Gpu
+from edge_agent.backends.gpu import OnGpu
 from edge_agent.backends.plan import Manifest
 from edge_agent.backends.profiles import ShapeLog
 from edge_agent.errors import ConfigError, FrameError
@@ -47,13 +47,6 @@ class OnThreads(Protocol):
     """An engine that computes on the CPU."""
 
     threads: int
-
-
-@runtime_checkable
-class OnGpu(Protocol):
-    """A backend that computes on a GPU."""
-
-    gpu: Gpu
 
 
 @dataclass(frozen=True)
@@ -272,11 +265,6 @@ def gpu_memory(backend: Backend) -> dict[str, Any] | None:
         "scratch_mb": round(counters["scratch_bytes"] / 1e6, 1),
         "pool": counters["pool"],
     }
-
-
-def gpu_bus_id(backend: Backend) -> str | None:
-    """The PCI address of the backend's GPU; None for a backend without one."""
-    return backend.gpu.bus_id if isinstance(backend, OnGpu) else None
 
 
 def made_feed(inputs: Sequence[TensorSpec], shapes: Mapping[str, Shape], seed: int = 0) -> Feed:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from edge_agent.backends.base import Array, Feed, LayerTime, Profile, TensorSpec
+from edge_agent.backends.gpu import gpu_bus_id
 from edge_agent.backends.ort import OrtBackend
 from edge_agent.backends.profiles import shapes_path
 from edge_agent.backends.trt_settings import TrtSettings
@@ -18,7 +19,6 @@ from edge_agent.bench import (
     Latency,
     bench_engine,
     forget_shapes,
-    gpu_bus_id,
     gpu_memory,
     layers,
     made_feed,

@@ -12,9 +12,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 from weakref import WeakSet
 
+from edge_agent.backends.base import Backend
 from edge_agent.backends.cuda_graph import CaptureFailed, GraphDriver
 from edge_agent.backends.plan import Environment, l4t_release
 from edge_agent.backends.pool import Pool
@@ -209,6 +210,18 @@ class Scratch:
         """Gives the block back."""
         self._block = self._event = self._last_stream = None
         self._gpu.pool.release("scratch")
+
+
+@runtime_checkable
+class OnGpu(Protocol):
+    """A backend that computes on a GPU."""
+
+    gpu: Gpu
+
+
+def gpu_bus_id(backend: Backend) -> str | None:
+    """The PCI address of the backend's GPU; None for a backend without one."""
+    return backend.gpu.bus_id if isinstance(backend, OnGpu) else None
 
 
 def open_gpu(index: int = 0, budget_bytes: int | None = None, graphs: bool = True, mapped: bool | None = None) -> Gpu:

@@ -33,28 +33,26 @@ Report = Callable[[str, float], None]  # the step, and its share done, 0..1
 
 @dataclass(frozen=True, eq=False)
 class Earned:
-    """What became of one model. `content`: the INT8 file that was judged; None where no set of groups passed. `key`:
-    of the ranges."""
+    """What became of one model. `content`: the INT8 file that was judged; None where no set of groups passed."""
 
     found: SearchResult
-    key: str
     ranges: Ranges
     content: bytes | None = None
     judgement: Judgement | None = None
     timing: Timing | None = None
 
 
-def earn(subject: Subject, stage: str, bench: Workbench, threads: int, report: Report) -> Earned:
+def earn(subject: Subject, bench: Workbench, report: Report) -> Earned:
     """Measures ranges, searches the largest set of groups that holds the gates and is fast, and judges it on the
     frames that were held back. What was finished before an interruption is taken from disk."""
-    ranges, key = subject.ranges(threads, lambda share: report("ranges", share))
-    searcher = Searcher(subject, stage, bench, ranges, key, threads, report)
+    ranges = subject.ranges(bench.threads, lambda share: report("ranges", share))
+    searcher = Searcher(subject, bench, ranges, report)
     found = searcher.result()
     if not found.passed:
-        return Earned(found, key, ranges)
+        return Earned(found, ranges)
     content = subject.quantised(ranges, found.method, found.chosen)
     report("judging", 0.0)
-    judge = bench.judge(stage, "held_out", subject.recipe.gates)
+    judge = bench.judge("held_out", subject.recipe.gates)
     report("judging", 0.3)
     with subject.loaded(content, bench.pipeline.backend) as engine:
         judgement = judge.judge(engine, found.most_damaging)
@@ -63,55 +61,47 @@ def earn(subject: Subject, stage: str, bench: Workbench, threads: int, report: R
             found = searcher.with_each_alone(found)
             judgement = judge.judge(engine, found.most_damaging)
         limits = replace(THOROUGH, seconds=subject.recipe.timing_s)
-        timing = bench.timing(stage, engine, searcher.feeds, limits, energy=True)
+        timing = bench.timing(engine, searcher.feeds, limits, energy=True)
     slower = [row.group for row in found.sensitivity if row.gain_ms is not None and row.gain_ms < 0]
     gates = (*judgement.gates, speed_gate(timing, subject.recipe.gates, slower))
     report("judging", 1.0)
-    return Earned(found, key, ranges, content, replace(judgement, gates=gates), timing)
+    return Earned(found, ranges, content, replace(judgement, gates=gates), timing)
 
 
-def with_each_alone(
-    earned: Earned, subject: Subject, stage: str, bench: Workbench, threads: int, report: Report
-) -> Earned:
+def with_each_alone(earned: Earned, subject: Subject, bench: Workbench, report: Report) -> Earned:
     """The same with every group measured alone, for the report: what was promoted need not wait for it."""
-    searcher = Searcher(subject, stage, bench, earned.ranges, earned.key, threads, report, "measuring each group")
+    searcher = Searcher(subject, bench, earned.ranges, report, "measuring each group")
     return replace(earned, found=searcher.with_each_alone(earned.found))
 
 
 class Searcher:
     """Searches the groups of one model on the frames for searching; `feeds` are what times are measured with, and
-    `few_feeds` in trials. What was tried is kept on disk, bound to all that it depends on."""
+    `few_feeds` in trials. What was tried is kept on disk, and apart from it how long things take; both are bound to all
+    that they depend on."""
 
     def __init__(
-        self,
-        subject: Subject,
-        stage: str,
-        bench: Workbench,
-        ranges: Ranges,
-        ranges_key: str,
-        threads: int,
-        report: Report,
-        step: str = "searching",
+        self, subject: Subject, bench: Workbench, ranges: Ranges, report: Report, step: str = "searching"
     ) -> None:
         self.subject = subject
-        self.stage = stage
         self.bench = bench
         self.ranges = ranges
         self.feeds = weighted(subject.feeds.feeds(), subject.feeds.met())
         self.few_feeds = weighted((one.feed for one in self.feeds), subject.feeds.met(), FEW_SHAPES)
-        self._threads = threads
         self._limits = SearchLimits(most_trials=subject.recipe.most_trials, always_alone=False)
         self._report = report
         self._step = step
         self._trials = 0
         facts = {
-            "ranges": ranges_key,
+            "ranges": subject.ranges_cache.key,
             "collection": bench.collection.digest,
             "gates": subject.recipe.gates.model_dump(),
-            "threads": threads,
+            "threads": bench.threads,
         }
-        self._cache = BoundCache(subject.directory / WORK_FOLDER / "trials.json", facts)
-        self._kept: dict[str, dict[str, object]] = self._cache.get() or {}
+        work = subject.directory / WORK_FOLDER
+        self._trials_cache = BoundCache(work / "trials.json", facts)
+        self._tried: dict[str, dict[str, object]] = self._trials_cache.get() or {}
+        self._pace_cache = BoundCache(work / "pace.json", facts)
+        self._pace: dict[str, float] = self._pace_cache.get() or {}
         self._judge: Judge | None = None
 
     def result(self) -> SearchResult:
@@ -123,7 +113,7 @@ class Searcher:
         groups, methods = self.subject.groups, self.subject.methods
         if backend.name != "tensorrt":
             return self._searched(groups, methods, backend, self._limits, pace)
-        foreseen = self._searched(groups, methods, OrtBackend(self._threads), self._limits, None)
+        foreseen = self._searched(groups, methods, OrtBackend(self.bench.threads), self._limits, None)
         if not foreseen.passed:
             return foreseen
         chosen = [group for group in groups if group.name in foreseen.chosen]
@@ -137,7 +127,7 @@ class Searcher:
         table = self._searched(
             self.subject.groups,
             self.subject.methods,
-            OrtBackend(self._threads) if on_cpu else backend,
+            OrtBackend(self.bench.threads) if on_cpu else backend,
             replace(self._limits, always_alone=True, most_trials=self._table_trials(found)),
             None if on_cpu else Pace(self._float_ms(), self.subject.recipe.gates.min_speedup),
         )
@@ -155,13 +145,13 @@ class Searcher:
         prefix = f"{backend.name}/"
         known = {
             key.removeprefix(prefix): Trial.from_json(value)
-            for key, value in self._kept.items()
+            for key, value in self._tried.items()
             if key.startswith(prefix)
         }
 
         def store(key: str, trial: Trial) -> None:
-            self._kept[prefix + key] = trial.to_json()
-            self._cache.put(self._kept)
+            self._tried[prefix + key] = trial.to_json()
+            self._trials_cache.put(self._tried)
             self._trials += 1
             self._report(self._step, 1 - math.exp(-self._trials / 10))  # how many there will be is not known
 
@@ -169,7 +159,7 @@ class Searcher:
             judge = self.judge  # made once, which is no part of a trial's time
             began = time.monotonic()
             tried = self.try_out(judge, method, names, backend, pace)
-            self._kept["trial_s"] = {"s": time.monotonic() - began}
+            self._keep_pace(trial_s=time.monotonic() - began)
             return tried
 
         return search(groups, methods, trial, limits, pace, known, store)  # type: ignore[arg-type]
@@ -188,7 +178,7 @@ class Searcher:
 
     def _table_trials(self, found: SearchResult) -> int:
         """How many trials TABLE_S lets the table have beside those that were made; at least one."""
-        trial_s = float(self._kept.get("trial_s", {}).get("s", TABLE_S))  # type: ignore[arg-type]
+        trial_s = self._pace.get("trial_s", TABLE_S)
         made = len({(one.method, one.groups) for one in found.attempts})
         return min(self._limits.most_trials, made + reserve_of(self.subject.groups) + max(1, int(TABLE_S / trial_s)))
 
@@ -196,21 +186,22 @@ class Searcher:
     def judge(self) -> Judge:
         """The judge on the frames for searching, made when the first trial asks for it."""
         if self._judge is None:
-            self._judge = self.bench.judge(self.stage, "search", self.subject.recipe.gates)
+            self._judge = self.bench.judge("search", self.subject.recipe.gates)
         return self._judge
 
     def _speedup(self, engine: Engine) -> float:
-        return self.bench.timing(self.stage, engine, self.few_feeds, QUICK).speedup
+        return self.bench.timing(engine, self.few_feeds, QUICK).speedup
 
     def _float_ms(self) -> float:
-        """The float engine's time of one run, ms; kept with the trials, whose times refer to it."""
-        kept = self._kept.get("float_ms")
-        if kept is not None:
-            return float(kept["ms"])  # type: ignore[arg-type]
-        engine = self.bench.pipeline.engines[self.stage]
-        ms = self.bench.timing(self.stage, engine, self.few_feeds, QUICK).float_.mean_ms
-        self._kept["float_ms"] = {"ms": ms}
-        return ms
+        """The float engine's time of one run, ms; kept, because the trials' times refer to it."""
+        if "float_ms" not in self._pace:
+            timing = self.bench.timing(self.bench.float_engine, self.few_feeds, QUICK)
+            self._keep_pace(float_ms=timing.float_.mean_ms)
+        return self._pace["float_ms"]
+
+    def _keep_pace(self, **figures: float) -> None:
+        self._pace |= figures
+        self._pace_cache.put(self._pace)
 
 
 def merged(foreseen: SearchResult, built: SearchResult) -> SearchResult:

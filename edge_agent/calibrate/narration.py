@@ -12,7 +12,6 @@ import numpy as np
 import onnxruntime
 
 from edge_agent import __version__
-from edge_agent.calibrate.collection import Collection
 from edge_agent.calibrate.earning import Earned
 from edge_agent.calibrate.findings import (
     MOST_CHANGED,
@@ -31,7 +30,7 @@ from edge_agent.calibrate.findings import (
 from edge_agent.calibrate.judgement import ChangedLine, Judgement
 from edge_agent.calibrate.pictures import crop, thumbnail
 from edge_agent.calibrate.subject import Subject
-from edge_agent.pipeline import Pipeline
+from edge_agent.calibrate.workbench import Workbench
 from edge_agent.records import Quad
 
 WHOLE_READINGS = "whole readings"
@@ -40,11 +39,11 @@ WHOLE_READINGS = "whole readings"
 class Narrator:
     """Tells of one model. Made while the float pipeline is open, of which it keeps names and versions only."""
 
-    def __init__(self, subject: Subject, stage: str, frames: Collection, pipeline: Pipeline) -> None:
+    def __init__(self, subject: Subject, bench: Workbench) -> None:
         self.subject = subject
-        self.frames = frames
-        self.float_precision = precision_of(pipeline.fingerprints[stage])
-        backend = pipeline.backend
+        self.frames = bench.collection
+        self.float_precision = precision_of(bench.float_engine.fingerprint)
+        backend = bench.pipeline.backend
         self.machine = Machine(
             device=", ".join(backend.device.values()),
             backend=backend.name,

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from edge_agent import config as configuration
 from edge_agent.artefacts import Artefacts, find_calibration_dir
+from edge_agent.backends.gpu import gpu_bus_id
 from edge_agent.calibrate import archive, collection
 from edge_agent.calibrate.collect import FrameWish, collect
 from edge_agent.calibrate.collection import Collection
@@ -27,7 +28,7 @@ from edge_agent.calibrate.judgement import Judgement
 from edge_agent.calibrate.narration import Narrator
 from edge_agent.calibrate.outcome import Outcome
 from edge_agent.calibrate.progress import PROGRESS_FILE, ProgressFile
-from edge_agent.calibrate.recipe import METHODS, Method, Recipe, load_recipe, shipped_directories
+from edge_agent.calibrate.recipe import Recipe, load_recipe, shipped_directories
 from edge_agent.calibrate.report import write_report
 from edge_agent.calibrate.report_words import headline
 from edge_agent.calibrate.subject import Subject
@@ -37,7 +38,7 @@ from edge_agent.config import Config
 from edge_agent.errors import CalibrationRefused, ConfigError
 from edge_agent.models.spec import ModelSpec, find_models_dir
 from edge_agent.pipeline import Pipeline, load_pipeline
-from edge_agent.telemetry.energy import find_energy
+from edge_agent.telemetry.energy import measured_energy
 
 COLLECTION_FOLDER = "collection"
 RECORDED_FOLDER = "recorded"
@@ -152,40 +153,31 @@ class Run:
             within = begin + (end - begin) * (low + share * (high - low))
             self.say(step, RECORDING + (1 - RECORDING) * within, model)
 
-        with self.pipeline() as pipeline:
-            subject = self.subject(stage, pipeline, store)
-            bench = Workbench(pipeline, frames, self.models_dir, find_energy())
-            earned = earn(subject, stage, bench, self.settings.backend.threads, report)
-            narrator = Narrator(subject, stage, frames, pipeline)
+        with self.workbench(stage, frames) as bench:
+            subject = self.subject(bench, store)
+            earned = earn(subject, bench, report)
+            narrator = Narrator(subject, bench)
             readings = None
             if earned.judgement is not None and earned.judgement.passed:
                 report("reading", 0.0)
-                readings = ReadingJudge(frames_of(frames, "held_out"), pipeline, subject.recipe.gates)
+                readings = ReadingJudge(frames_of(frames, "held_out"), bench.pipeline, subject.recipe.gates)
         together = None if readings is None else self.judged_together(stage, subject, earned, readings)
         findings = self.decide(subject, earned, together, narrator, began)
         self.conclude(stage, findings)
         if findings.verdict != "refused":
-            with self.pipeline() as pipeline:
-                bench = Workbench(pipeline, frames, self.models_dir, find_energy())
-                told = with_each_alone(earned, subject, stage, bench, self.settings.backend.threads, report)
+            with self.workbench(stage, frames) as bench:
+                told = with_each_alone(earned, subject, bench, report)
             write_report(narrator.with_search(findings, told), self.directory / model)
         subject.candidate_path.unlink(missing_ok=True)
 
-    def subject(self, stage: str, pipeline: Pipeline, store: FeedStore) -> Subject:
-        """The stage's model, to be calibrated."""
-        served = pipeline.models[stage]
+    def subject(self, bench: Workbench, store: FeedStore) -> Subject:
+        """The model of the bench's stage, to be calibrated."""
+        served = bench.pipeline.models[bench.stage]
         model = served.binding.model
         recipe = self.recipe(model)
-        return Subject.of(
-            served.binding,
-            TASKS[stage],
-            served.onnx_path,
-            served.profiles,
-            recipe,
-            methods_of(self.wish, recipe),
-            self.directory / model,
-            store,
-        )
+        if self.wish.method != "recipe":
+            recipe = recipe.model_copy(update={"method": self.wish.method})
+        return Subject.of(served, TASKS[bench.stage], recipe, self.directory / model, store)
 
     def judged_together(self, stage: str, subject: Subject, earned: Earned, readings: ReadingJudge) -> Judgement:
         """Whole readings with this candidate and every model that was accepted before it in this run."""
@@ -226,6 +218,13 @@ class Run:
             str(page),
         )
         self.events.outcome(outcome.to_json())
+
+    @contextmanager
+    def workbench(self, stage: str, frames: Collection) -> Iterator[Workbench]:
+        """The stage's workbench with float engines, inside."""
+        root, threads = self.settings.telemetry.system_root, self.settings.backend.threads
+        with self.pipeline() as pipeline, measured_energy(root, gpu_bus_id(pipeline.backend)) as energy:
+            yield Workbench(stage, pipeline, frames, self.models_dir, energy, threads)
 
     @contextmanager
     def pipeline(self) -> Iterator[Pipeline]:
@@ -271,12 +270,6 @@ def models_by_stage(settings: Config, models: tuple[str, ...]) -> dict[str, str]
     pipeline = settings.pipeline
     all_of_them = {"detect": pipeline.detector, "recognise": pipeline.recogniser, "encode": pipeline.encoder}
     return {stage: model for stage, model in all_of_them.items() if model and (not models or model in models)}
-
-
-def methods_of(wish: Wish, recipe: Recipe) -> tuple[Method, ...]:
-    """The methods to try."""
-    asked = recipe.method if wish.method == "recipe" else wish.method
-    return METHODS if asked == "auto" else (asked,)
 
 
 def frames_wished(wish: Wish, settings: Config, directory: Path, report: Callable[[float], None]) -> Collection:

@@ -21,11 +21,12 @@ from edge_agent.calibrate.feed_store import FeedStore
 from edge_agent.calibrate.groups import Group, groups_of
 from edge_agent.calibrate.quantise import Scheme, quantise, tensors_to_measure
 from edge_agent.calibrate.ranges import Ranges, measure
-from edge_agent.calibrate.recipe import Method, Recipe
+from edge_agent.calibrate.recipe import METHODS, Method, Recipe
 from edge_agent.calibrate.trial import BuildFailed
 from edge_agent.errors import CalibrationRefused, ModelError
 from edge_agent.files import write_atomically
 from edge_agent.models.spec import Task
+from edge_agent.served_model import ServedModel
 
 WORK_FOLDER = "work"
 # Beside the artefacts and not below them: a plan is named after the folder of its model, so that the plan of a
@@ -42,31 +43,22 @@ class Subject:
     onnx_path: Path
     profiles: tuple[Profile, ...]
     recipe: Recipe
-    methods: tuple[Method, ...]
     directory: Path
     feeds: FeedStore
     float_model: onnx.ModelProto
     groups: tuple[Group, ...]
 
     @classmethod
-    def of(
-        cls,
-        binding: Binding,
-        task: Task,
-        onnx_path: Path,
-        profiles: tuple[Profile, ...],
-        recipe: Recipe,
-        methods: tuple[Method, ...],
-        directory: Path,
-        feeds: FeedStore,
-    ) -> Subject:
+    def of(cls, served: ServedModel, task: Task, recipe: Recipe, directory: Path, feeds: FeedStore) -> Subject:
         """Reads the float file. ConfigError where the recipe names what the model lacks, CalibrationRefused where
         nothing of the model can be quantised."""
-        model = onnx.load(onnx_path)
+        model = onnx.load(served.onnx_path)
         groups = groups_of(model, task, recipe)
         if all(group.default_float for group in groups):
-            raise CalibrationRefused(f"{binding.model}: every group of its layers stays float; see its recipe.yaml")
-        return cls(binding, task, onnx_path, profiles, recipe, methods, directory, feeds, model, groups)
+            raise CalibrationRefused(
+                f"{served.binding.model}: every group of its layers stays float; see its recipe.yaml"
+            )
+        return cls(served.binding, task, served.onnx_path, served.profiles, recipe, directory, feeds, model, groups)
 
     @property
     def model(self) -> str:
@@ -77,6 +69,11 @@ class Subject:
     def scheme(self) -> Scheme:
         """How Q/DQ are placed: as the backend wants it."""
         return cast(Scheme, self.binding.scheme)
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """The ways to choose ranges that are tried."""
+        return METHODS if self.recipe.method == "auto" else (self.recipe.method,)
 
     @property
     def candidate_path(self) -> Path:
@@ -105,13 +102,18 @@ class Subject:
             },
         }
 
-    def ranges(self, threads: int, report: Callable[[float], None]) -> tuple[Ranges, str]:
-        """The ranges of all tensors that a candidate may need, and their key; measured before or now."""
-        cache = BoundCache(self.directory / WORK_FOLDER / "ranges.json", self.facts())
+    @property
+    def ranges_cache(self) -> BoundCache:
+        """Where ranges are kept; its key names all that they depend on."""
+        return BoundCache(self.directory / WORK_FOLDER / "ranges.json", self.facts())
+
+    def ranges(self, threads: int, report: Callable[[float], None]) -> Ranges:
+        """The ranges of all tensors that a candidate may need; measured before or now."""
+        cache = self.ranges_cache
         kept = cache.get()
         if kept is not None:
             report(1.0)
-            return Ranges.from_json(kept), cache.key
+            return Ranges.from_json(kept)
         ranges = measure(
             self.onnx_path,
             self.tensors(),
@@ -123,7 +125,7 @@ class Subject:
             self.recipe.percentile,
         )
         cache.put(ranges.to_json())
-        return ranges, cache.key
+        return ranges
 
     def tensors(self) -> tuple[str, ...]:
         """The tensors whose ranges some set of groups may need."""

@@ -36,29 +36,37 @@ class Judge(Protocol):
 
 @dataclass(frozen=True)
 class Workbench:
-    """`pipeline`: float engines, open. One thread owns it, the engines'."""
+    """One stage's model, at work. `pipeline`: float engines, open. One thread owns it, the engines'. `threads`: of
+    onnxruntime, as the settings have them."""
 
+    stage: str
     pipeline: Pipeline
     collection: Collection
     models_dir: Path
     energy: EnergySources
+    threads: int
 
-    def judge(self, stage: str, part: Part, gates: Gates) -> Judge:
-        """The judge of a stage's model; the float engines run over the frames of the part."""
-        frames, engine = frames_of(self.collection, part), self.pipeline.engines[stage]
-        if stage == "detect":
+    @property
+    def float_engine(self) -> Engine:
+        """The stage's own."""
+        return self.pipeline.engines[self.stage]
+
+    def judge(self, part: Part, gates: Gates) -> Judge:
+        """The judge of the stage's model; the float engines run over the frames of the part."""
+        frames, engine = frames_of(self.collection, part), self.float_engine
+        if self.stage == "detect":
             return DetectorJudge(frames, engine, self.detector, self.pipeline.recogniser, gates)
-        if stage == "recognise":
+        if self.stage == "recognise":
             return RecogniserJudge(frames, engine, self.recogniser, self.pipeline.detector, gates)
         texts = ReadingJudge(frames, self.pipeline, gates, Exposures(count=0)).texts
         return EncoderJudge(texts, engine, self.encoder, gates)
 
     def timing(
-        self, stage: str, engine: Engine, feeds: Sequence[WeightedFeed], limits: TimingLimits, *, energy: bool = False
+        self, engine: Engine, feeds: Sequence[WeightedFeed], limits: TimingLimits, *, energy: bool = False
     ) -> Timing:
         """The float engine and another by turns; joules too with `energy`, where this machine counts them."""
         sources = self.energy if energy else EnergySources((), ())
-        return compare_speed(self.pipeline.engines[stage], engine, feeds, limits, sources)
+        return compare_speed(self.float_engine, engine, feeds, limits, sources)
 
     def detector(self, engine: Engine) -> TextDetector:
         """The pipeline's detector around another engine."""

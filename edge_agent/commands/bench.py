@@ -148,8 +148,9 @@ def require_backend(args: argparse.Namespace, backend: Backend) -> None:
 
 def of_pipeline(args: argparse.Namespace, config: Config, models_dir: Path, duration: Duration) -> dict[str, Any]:
     """The pipeline's figures and how long it took to load; on demand those of its engines after them."""
+    from edge_agent.backends.gpu import gpu_bus_id
     from edge_agent.backends.swap import running
-    from edge_agent.bench import bench_pipeline, forget_shapes, gpu_bus_id, gpu_memory
+    from edge_agent.bench import bench_pipeline, forget_shapes, gpu_memory
     from edge_agent.pipeline import load_pipeline
     from edge_agent.telemetry.energy import measured_energy
 
@@ -240,7 +241,8 @@ def of_engines(
     args: argparse.Namespace, spec: ModelSpec, backend: Backend, engines: list[Engine], duration: Duration
 ) -> dict[str, Any]:
     """The figures of engines of one model, at the profile's shapes where the options name no others."""
-    from edge_agent.bench import bench_engine, gpu_bus_id, layers, made_feed
+    from edge_agent.backends.gpu import gpu_bus_id
+    from edge_agent.bench import bench_engine, layers, made_feed
     from edge_agent.telemetry.energy import measured_energy
 
     shapes = dict(spec.profiles[0].opt if spec.profiles else {})

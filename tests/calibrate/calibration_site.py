@@ -107,5 +107,4 @@ class Site:
 
     def trials(self) -> dict[str, dict[str, Any]]:
         """What is kept of the search."""
-        kept = json.loads((self.model / "work" / "trials.json").read_text())["value"]
-        return {key: trial for key, trial in kept.items() if "/" in key}
+        return dict(json.loads((self.model / "work" / "trials.json").read_text())["value"])

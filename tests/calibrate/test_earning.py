@@ -57,14 +57,12 @@ class Bench:
     def __init__(self, site: Site, builder: Builder, pipeline: Pipeline, run: Run) -> None:
         frames = collection.load(site.calibration / "collection")
         assert frames is not None
-        self.frames = frames
         stores = run.record(frames)
         pipeline.backend = builder
-        subject = run.subject("recognise", pipeline, stores["recognise"])
+        self.bench = Workbench("recognise", pipeline, frames, find_models_dir(), EnergySources((), ()), threads=1)
+        subject = run.subject(self.bench, stores["recognise"])
         binding = replace(subject.binding, scheme="tensorrt")
         self.subject: Subject = replace(subject, binding=binding)
-        self.bench = Workbench(pipeline, frames, find_models_dir(), EnergySources((), ()))
-        self.pipeline = pipeline
         self.steps: set[str] = set()
 
     def report(self, step: str, share: float) -> None:
@@ -88,13 +86,13 @@ def bench_of(promoted: tuple[Site, Heard], folder: Path, builder: Builder) -> It
 def test_only_what_reads_well_on_the_cpu_is_built(promoted: tuple[Site, Heard], tmp_path: Path) -> None:
     builder = Builder()
     with bench_of(promoted, tmp_path, builder) as it:
-        earned = earn(it.subject, "recognise", it.bench, 1, it.report)
+        earned = earn(it.subject, it.bench, it.report)
         assert builder.built == [GROUPS, GROUPS], "one trial and the result"
         assert set(earned.found.chosen) == GROUPS
         assert [attempt.trial.ms is None for attempt in earned.found.attempts] == [True, False]
         assert earned.judgement is not None
         assert earned.judgement.passed
-        told = with_each_alone(earned, it.subject, "recognise", it.bench, 1, it.report)
+        told = with_each_alone(earned, it.subject, it.bench, it.report)
         assert len(builder.built) == 2, "the table is made on the CPU"
         alone = {row.group: row.damage for row in told.found.sensitivity if row.damage is not None}
         assert set(alone) == GROUPS
@@ -103,7 +101,7 @@ def test_only_what_reads_well_on_the_cpu_is_built(promoted: tuple[Site, Heard], 
 
 def test_group_that_cannot_be_built_is_left_float_and_named(promoted: tuple[Site, Heard], tmp_path: Path) -> None:
     with bench_of(promoted, tmp_path, Builder("pointwise.s16")) as it:
-        earned = earn(it.subject, "recognise", it.bench, 1, it.report)
+        earned = earn(it.subject, it.bench, it.report)
         assert earned.found.chosen == ("pointwise.s8",)
         (conflict,) = earned.found.conflicts
         assert conflict.groups == ("pointwise.s16",)
@@ -116,8 +114,8 @@ def test_model_of_which_nothing_can_be_built_is_refused_in_the_builders_words(
     with bench_of(promoted, tmp_path, Builder("pointwise.s16")) as it:
         only = tuple(g if g.name == "pointwise.s16" else replace(g, default_float=True) for g in it.subject.groups)
         subject = replace(it.subject, groups=only)
-        earned = earn(subject, "recognise", it.bench, 1, it.report)
+        earned = earn(subject, it.bench, it.report)
         assert (earned.content, earned.judgement) == (None, None)
-        findings = Narrator(subject, "recognise", it.frames, it.pipeline).findings(earned, None, 0.0)
+        findings = Narrator(subject, it.bench).findings(earned, None, 0.0)
         assert findings.verdict == "refused"
         assert "Could not find any implementation for node Conv_17" in " ".join(findings.reasons)

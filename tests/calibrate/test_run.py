@@ -105,7 +105,7 @@ def test_nothing_is_left_lying_about(promoted: Promoted) -> None:
     assert {path.name for path in site.model.iterdir()} == {
         "artefacts", "feeds", "promoted.json", "recipe.yaml", "report.html", "report.json", "work",
     }  # fmt: skip
-    assert {path.name for path in (site.model / "work").iterdir()} == {"ranges.json", "trials.json"}
+    assert {path.name for path in (site.model / "work").iterdir()} == {"pace.json", "ranges.json", "trials.json"}
 
 
 class Links(HTMLParser):
