@@ -39,7 +39,7 @@ from edge_agent.mailbox import Mailbox
 from edge_agent.messages import CameraState, PipelineState
 from edge_agent.no_text import NoTextLimit
 from edge_agent.outbox.base import Outbox
-from edge_agent.outbox.opening import find_database, open_outbox
+from edge_agent.outbox.opening import open_outbox
 from edge_agent.pipeline import Pipeline, load_pipeline
 from edge_agent.publisher import Publisher
 from edge_agent.records import Frame, Message
@@ -47,7 +47,7 @@ from edge_agent.remote.control import RemoteAccess, RemoteControl
 from edge_agent.results import Results
 from edge_agent.service import Notifier
 from edge_agent.telemetry import SENSORS
-from edge_agent.telemetry.history import History
+from edge_agent.telemetry.history import History, find_history_dir, keeping_events
 from edge_agent.telemetry.metrics import serving
 from edge_agent.telemetry.sampler import Sampler
 from edge_agent.telemetry.vitals import Vitals
@@ -90,7 +90,7 @@ def run_agent(
         vitals = Vitals()
         mailbox = Mailbox(on_drop=partial(vitals.count, event="dropped"))
         cameras = [capture(name, camera, mailbox, vitals) for name, camera in config.cameras.items()]
-        clock, events = DeviceClock(), Events()
+        clock, events = DeviceClock(), Events(opened.enter_context(keeping_events(config)))
         tell_of_run_before(words, events)
         outbox = open_outbox(config.outbox, clock, events.say)
         opened.callback(outbox.close)
@@ -346,7 +346,7 @@ def outlets(config: Config, put: Callable[[Message], None]) -> Iterator[Callable
     """Where telemetry goes, inside: to the broker by `put`, to disk and to Prometheus as the settings say."""
     with ExitStack() as opened:
         outlets = [put]
-        directory = history_dir(config)
+        directory = find_history_dir(config) if config.telemetry.keep_s else None
         if directory is not None:
             history = opened.enter_context(History(directory, config.telemetry.keep_s, config.telemetry.keep_bytes))
             outlets.append(history.append)
@@ -358,15 +358,6 @@ def outlets(config: Config, put: Callable[[Message], None]) -> Iterator[Callable
                 outlet(message)
 
         yield report_to
-
-
-def history_dir(config: Config) -> Path | None:
-    """The folder of the reports kept on disk; None where none are."""
-    if config.telemetry.keep_s == 0:
-        return None
-    if config.telemetry.directory is not None:
-        return config.telemetry.directory
-    return None if config.outbox.kind == "memory" else (config.outbox.path or find_database()).parent / "telemetry"
 
 
 @contextmanager

@@ -501,6 +501,8 @@ class TelemetryConfig(Section):
     """How long reports are kept on disk, s; 0: they are not."""
     keep_bytes: Annotated[int, Field(ge=1_048_576)] = 33_554_432
     """Most bytes of reports kept on disk; the oldest go first."""
+    keep_event_bytes: Annotated[int, Field(ge=65_536)] = 1_048_576
+    """Most bytes of events kept on disk, in `events` below that folder; the oldest go first."""
 
 
 class ThermalConfig(Section):

@@ -20,10 +20,17 @@ KEPT = 32  # said before there was an outbox to put them into
 class Events:
     """Says events; every method may be called from any thread. What is said before `attach` waits for it.
 
-    `clock` gives unix seconds, `monotonic` the seconds that repetitions are measured in.
+    `keep` takes each one at once, wherever it goes to later. `clock` gives unix seconds, `monotonic` the seconds that
+    repetitions are measured in.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        keep: Callable[[Message], None] = lambda _message: None,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._keep = keep
         self._clock = clock
         self._monotonic = monotonic
         self._lock = threading.Lock()
@@ -51,5 +58,6 @@ class Events:
             put = self._put
             if put is None:
                 self._early = [*self._early, message][-KEPT:]
+        self._keep(message)
         if put is not None:
             put(message)

@@ -27,6 +27,18 @@ def test_event_is_a_message_at_qos_1_that_is_not_retained() -> None:
     assert said(put) == [("outbox_full", "the oldest go", 0)]
 
 
+def test_event_is_kept_at_once_also_before_there_is_an_outbox() -> None:
+    kept: list[Message] = []
+    events = Events(kept.append)
+    events.say("outbox_replaced", "it was damaged")
+    assert said(kept) == [("outbox_replaced", "it was damaged", 0)]
+    events.attach(lambda _message: None)
+    assert len(kept) == 1
+    events.say("outbox_full", "the oldest go")
+    events.say("outbox_full", "the oldest go")
+    assert len(kept) == 2, "what is not said is not kept"
+
+
 def test_what_is_said_before_the_outbox_is_there_waits_for_it() -> None:
     put: list[Message] = []
     events = Events()

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from edge_agent.config import load
 from edge_agent.errors import ConfigError, EngineError
 from edge_agent.last_words import FILE, Ending, LastWords, find_last_words, note_exit, oom_kills, why_ended
+from edge_agent.telemetry.history import EVENTS_FOLDER, find_history_dir, read_history
 from tests.broker import Broker, Observer, wait_until
 from tests.test_agent import agent_process, config_file, label_folder, last
 
@@ -211,3 +213,6 @@ def test_killed_agent_is_told_of_by_the_next_one(broker: Broker, tmp_path: Path)
     told = why_ended(json.loads((tmp_path / "state" / FILE).read_text()), BOOT)
     assert told is not None
     assert (told.kind, "stage: stopping" in told.text) == ("run_stopped", True)
+    kept = find_history_dir(load(config))
+    assert kept is not None
+    assert [event["kind"] for event in read_history(kept / EVENTS_FOLDER)] == ["run_hung"]

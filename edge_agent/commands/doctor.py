@@ -30,8 +30,8 @@ def add_bundle_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]
     parser = verbs.add_parser(
         "support-bundle",
         help="what somebody far away needs to see, in one file without secrets",
-        description="Writes doctor's findings, the settings without passwords, the last telemetry, the last words and "
-        "the end of the log, where they can be read, into one tar file.",
+        description="Writes doctor's findings, the settings without passwords, the last telemetry, events and words, "
+        "and the end of the log, where they can be read, into one tar file.",
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="the file to write, such as support.tar.gz")
     add_places(parser)

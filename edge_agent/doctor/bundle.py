@@ -14,9 +14,11 @@ from edge_agent.config import shown
 from edge_agent.doctor.base import Patient
 from edge_agent.doctor.examination import examine, table_line, to_json
 from edge_agent.settings.strict_yaml import dump
+from edge_agent.telemetry.history import EVENTS_FOLDER, find_history_dir
 
 LOG_LINES = 2000
-TELEMETRY_BYTES = 1_000_000
+NEWEST_BYTES = 1_000_000
+NOTHING = "nothing that can be read\n"
 Journal = Callable[[], str]
 
 
@@ -42,7 +44,9 @@ def parts(patient: Patient, journal: Journal) -> Iterator[tuple[str, str]]:
     # settings that are wrong are not copied: what is secret in them cannot be told
     yield "config.yaml", f"# {patient.problem}\n" if patient.config is None else dump(shown(patient.config))
     yield "last-words.json", first_readable([folder / "last-words.json" for folder in state_folders(patient)])
-    yield "telemetry.jsonl", first_readable(newest_reports(patient))
+    reports = history_folders(patient)
+    yield "telemetry.jsonl", first_readable(newest_first(reports))
+    yield "events.jsonl", end_of_all(newest_first([folder / EVENTS_FOLDER for folder in reports]))
     yield "log.txt", journal()
 
 
@@ -52,22 +56,42 @@ def state_folders(patient: Patient) -> list[Path]:
     return [patient.state_dir, beside, patient.root / "var/lib/edge-agent"]
 
 
-def newest_reports(patient: Patient) -> list[Path]:
-    """The files of telemetry kept on disk, the newest first."""
-    found = [path for folder in state_folders(patient) for path in (folder / "telemetry").glob("*.jsonl")]
+def history_folders(patient: Patient) -> list[Path]:
+    """Where the agent may have kept its reports, with the events below."""
+    configured = None if patient.config is None else find_history_dir(patient.config, patient.environ)
+    usual = [folder / "telemetry" for folder in state_folders(patient)]
+    return usual if configured is None else [configured, *usual]
+
+
+def newest_first(folders: list[Path]) -> list[Path]:
+    """The segments kept in the folders."""
+    found = {path.absolute() for folder in folders for path in folder.glob("*.jsonl")}
     return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
 
 
 def first_readable(paths: list[Path]) -> str:
     """The end of the first that can be read."""
-    for path in paths:
-        try:
-            with path.open("rb") as file:
-                file.seek(max(0, path.stat().st_size - TELEMETRY_BYTES))
-                return file.read().decode("utf-8", "replace")
-        except OSError:
-            continue
-    return "nothing that can be read\n"
+    return next((text for text in map(end_of, paths) if text is not None), NOTHING)
+
+
+def end_of_all(paths: list[Path]) -> str:
+    """The end of what stands in the files, which come the newest first."""
+    texts: list[str] = []
+    for text in filter(None, map(end_of, paths)):
+        texts.insert(0, text)
+        if sum(map(len, texts)) > NEWEST_BYTES:
+            break
+    return "".join(texts) or NOTHING
+
+
+def end_of(path: Path) -> str | None:
+    """At most NEWEST_BYTES; None where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - NEWEST_BYTES))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return None
 
 
 def journal_tail() -> str:

@@ -1,4 +1,7 @@
-"""History: the reports of the last day on disk, one JSON object a line, bounded in age and bytes.
+"""History: what the device said of itself, on its own disk: one JSON object a line, bounded in age and bytes.
+
+    telemetry/00000042.jsonl           reports of the last day
+    telemetry/events/00000007.jsonl    events of the last year
 
 Segments `00000042.jsonl` are only ever appended to, each line by one write: whatever kills the process costs at most
 the line that was being written, at the end of a segment, for each start begins a new one. Nothing is synced: a power
@@ -11,12 +14,16 @@ import json
 import logging
 import os
 import re
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from edge_agent.config import Config
+from edge_agent.files import service_state_dir
 from edge_agent.records import Message
 
 log = logging.getLogger(__name__)
@@ -24,12 +31,34 @@ log = logging.getLogger(__name__)
 SEGMENT = re.compile(r"([0-9]{8,})\.jsonl")
 SEGMENTS = 24  # about so many together make up the bounds
 MOST_SEGMENTS = 500  # however often the program is started anew
+EVENTS_FOLDER = "events"
+KEEP_EVENTS_S = 31_536_000.0  # so few are said that their bytes hardly ever bound them
+
+
+def find_history_dir(config: Config, environ: Mapping[str, str] = os.environ) -> Path | None:
+    """The folder of the reports, with that of the events in it: telemetry.directory, else `telemetry` beside the
+    outbox's file; None where that is in memory."""
+    if config.telemetry.directory is not None or config.outbox.kind == "memory":
+        return config.telemetry.directory
+    beside = service_state_dir(environ) or Path("state") if config.outbox.path is None else config.outbox.path.parent
+    return beside / "telemetry"
+
+
+@contextmanager
+def keeping_events(config: Config) -> Iterator[Callable[[Message], None]]:
+    """Keeps events on disk, inside, where anything is kept there; gives what takes each, in any thread."""
+    directory = find_history_dir(config)
+    if directory is None:
+        yield lambda _message: None
+        return
+    with History(directory / EVENTS_FOLDER, KEEP_EVENTS_S, config.telemetry.keep_event_bytes) as events:
+        yield events.append
 
 
 class History:
-    """Appends reports; one thread. Keeps those of the last `keep_s` seconds, at most `keep_bytes` of them.
+    """Appends messages; any thread. Keeps those of the last `keep_s` seconds, at most `keep_bytes` of them.
 
-    A disk that cannot be written costs the reports and one warning until it can again. A context manager.
+    A disk that cannot be written costs the messages and one warning until it can again. A context manager.
     """
 
     def __init__(self, directory: Path, keep_s: float, keep_bytes: int, clock: Callable[[], float] = time.time) -> None:
@@ -37,6 +66,7 @@ class History:
         self._keep_s = keep_s
         self._keep_bytes = keep_bytes
         self._clock = clock
+        self._lock = threading.Lock()
         self._descriptor: int | None = None
         self._began_at = 0.0
         self._bytes = 0
@@ -48,19 +78,21 @@ class History:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close()
+        with self._lock:
+            self._close()
 
     def append(self, message: Message) -> None:
-        """Keeps one report."""
-        try:
-            self._append(message.payload + b"\n")
-        except OSError as exc:
-            self._close()
-            if not self._failed:
-                log.warning("reports cannot be kept in %s: %s", self._directory, exc.strerror or exc)
-            self._failed = True
-        else:
-            self._failed = False
+        """Keeps one message."""
+        with self._lock:
+            try:
+                self._append(message.payload + b"\n")
+            except OSError as exc:
+                self._close()
+                if not self._failed:
+                    log.warning("nothing can be kept in %s: %s", self._directory, exc.strerror or exc)
+                self._failed = True
+            else:
+                self._failed = False
 
     def _append(self, line: bytes) -> None:
         if self._descriptor is None or self._is_full(len(line)):
@@ -112,7 +144,7 @@ def find_segments(directory: Path) -> list[Path]:
 
 
 def read_history(directory: Path, since_at: float = 0.0) -> Iterator[dict[str, Any]]:
-    """The reports of segments that were written to since then (unix s), oldest first; half lines are left out."""
+    """The messages of segments that were written to since then (unix s), oldest first; half lines are left out."""
     for path in find_segments(directory) if directory.is_dir() else []:
         if path.stat().st_mtime < since_at:
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import tarfile
 import threading
@@ -336,6 +337,22 @@ def test_nothing_is_published_by_looking(broker: Broker, tmp_path: Path) -> None
 # ---- the bundle ------------------------------------------------------------------------------------------------------
 
 
+def test_bundle_finds_what_is_kept_where_the_settings_say(tmp_path: Path) -> None:
+    events = tmp_path / "reports" / "events"
+    events.mkdir(parents=True)
+    (events / "00000003.jsonl").write_text('{"kind": "run_hung"}\n')
+    config = config_file(tmp_path, 9, {})
+    settings = json.loads(config.read_text())
+    settings["telemetry"] = {"directory": str(events.parent)}
+    config.write_text(json.dumps(settings))
+    path = tmp_path / "support.tar"
+    write(path, admit(config), lambda: "")
+    with tarfile.open(path) as tar:
+        file = tar.extractfile("edge-agent-support/events.jsonl")
+        assert file is not None
+        assert file.read() == b'{"kind": "run_hung"}\n'
+
+
 def test_bundle_holds_everything_and_no_secret(tmp_path: Path) -> None:
     password = tmp_path / "password"
     password.write_text(SECRET)
@@ -348,6 +365,11 @@ def test_bundle_holds_everything_and_no_secret(tmp_path: Path) -> None:
     reports = tmp_path / "state/telemetry"
     reports.mkdir(parents=True)
     (reports / "00000001.jsonl").write_text('{"fps": 1}\n')
+    (reports / "events").mkdir()
+    for n, kind in enumerate(("run_killed", "dead_letter"), start=1):
+        path = reports / "events" / f"{n:08}.jsonl"
+        path.write_text(f'{{"kind": "{kind}", "text": "with {SECRET}"}}\n')
+        os.utime(path, (n, n))
     (tmp_path / "state/last-words.json").write_text('{"stage": "reading"}')
     path = tmp_path / "support.tar.gz"
     names = write(path, admit(config), lambda: f"a log line that quotes {SECRET}\n")
@@ -359,7 +381,9 @@ def test_bundle_holds_everything_and_no_secret(tmp_path: Path) -> None:
             assert file is not None
             texts[member.name.removeprefix("edge-agent-support/")] = file.read().decode()
     assert set(texts) == set(names)
-    assert names == ["doctor.txt", "doctor.json", "config.yaml", "last-words.json", "telemetry.jsonl", "log.txt"]
+    reported = ["last-words.json", "telemetry.jsonl", "events.jsonl"]
+    assert names == ["doctor.txt", "doctor.json", "config.yaml", *reported, "log.txt"]
+    assert [json.loads(line)["kind"] for line in texts["events.jsonl"].splitlines()] == ["run_killed", "dead_letter"]
     assert texts["telemetry.jsonl"] == '{"fps": 1}\n'
     assert "***" in texts["config.yaml"]
     assert texts["log.txt"] == "a log line that quotes ***\n"

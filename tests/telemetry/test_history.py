@@ -8,12 +8,23 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from edge_agent.config import Config, rebuilt
 from edge_agent.records import Message
-from edge_agent.telemetry.history import History, find_segments, read_history
+from edge_agent.telemetry.history import (
+    EVENTS_FOLDER,
+    History,
+    find_history_dir,
+    find_segments,
+    keeping_events,
+    read_history,
+)
 from tests.broker import wait_until
 
 MIB = 1_048_576
@@ -119,6 +130,53 @@ def test_full_disk_is_survived(tmp_path: Path, caplog: pytest.LogCaptureFixture)
         assert "No space left" in caplog.text
         history.append(report(3))
     assert numbers(tmp_path) == [1, 3]
+
+
+def test_messages_of_several_threads_are_whole_lines(tmp_path: Path) -> None:
+    with History(tmp_path, 86_400, MIB) as history:
+        threads = [
+            threading.Thread(target=lambda n=n: [history.append(report(n, 2000)) for _ in range(40)]) for n in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert Counter(numbers(tmp_path)) == dict.fromkeys(range(4), 40)
+
+
+@pytest.mark.parametrize(
+    ("settings", "state", "folder"),
+    [
+        ({}, "/var/lib/edge-agent", "/var/lib/edge-agent/telemetry"),
+        ({}, "", "state/telemetry"),
+        ({"outbox": {"path": "/mnt/readings/o.db"}}, "/var/lib/edge-agent", "/mnt/readings/telemetry"),
+        ({"outbox": {"kind": "memory"}}, "/var/lib/edge-agent", None),
+        ({"outbox": {"kind": "memory"}, "telemetry": {"directory": "/mnt/t"}}, "", "/mnt/t"),
+    ],
+)
+def test_history_lies_beside_the_outbox_or_where_it_is_told(
+    settings: dict[str, Any], state: str, folder: str | None
+) -> None:
+    found = find_history_dir(rebuilt(Config(), settings, "test"), {"STATE_DIRECTORY": state})
+    assert found == (None if folder is None else Path(folder))
+
+
+def test_events_are_kept_beside_the_reports_and_not_among_them(tmp_path: Path) -> None:
+    config = rebuilt(Config(), {"telemetry": {"directory": str(tmp_path), "keep_event_bytes": 65_536}}, "test")
+    with keeping_events(config) as keep:
+        for n in range(300):
+            keep(report(n, 1000))
+    events = tmp_path / EVENTS_FOLDER
+    assert numbers(tmp_path) == []
+    assert numbers(events)[-1] == 299
+    assert sum(path.stat().st_size for path in find_segments(events)) <= 65_536
+
+
+def test_events_of_an_agent_without_a_disk_are_kept_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with keeping_events(rebuilt(Config(), {"outbox": {"kind": "memory"}}, "test")) as keep:
+        keep(report(1))
+    assert list(tmp_path.rglob("*")) == []
 
 
 def test_killed_writer_leaves_whole_lines_and_its_successor_goes_on(tmp_path: Path) -> None:
