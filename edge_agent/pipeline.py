@@ -26,6 +26,7 @@ from edge_agent.config import BackendConfig, Config, PipelineConfig, RoiConfig, 
 from edge_agent.errors import ConfigError, FrameError, ModelError
 from edge_agent.models import charset as charsets
 from edge_agent.models.spec import ModelSpec, Task, Variant, expected_files, require_files
+from edge_agent.patterns import Pattern
 from edge_agent.records import Frame, Reading, TextLine
 from edge_agent.served_model import ServedModel
 from edge_agent.stages.field_extractor import FieldExtractor
@@ -40,6 +41,8 @@ NO_TEXT = "no_text"
 USUAL_FRAME_PX = (1280, 720)
 LOOK_S = 1.0  # how often it is looked for a change of what is promoted
 
+# by camera and region (None: the whole picture), what a field's value must look like, by the field's name
+Masks = Callable[[str, str | None], Mapping[str, Pattern]]
 Wrap = Callable[[str, Engine], Engine]  # by the stage's name, the engine that the stage is to have in place of its own
 
 # languages whose labels the head cut to Latin characters can read (ISO 639)
@@ -73,6 +76,7 @@ class Pipeline:
         self.engines = engines
         self.backend = backend
         self.models = models or {}
+        self.masks: Masks = lambda camera, region: {}
         self.rois: Mapping[str, Mapping[str, RoiConfig]] = {}  # by camera, its regions by name
         self.fingerprints = self._fingerprints()
         self._monotonic = monotonic

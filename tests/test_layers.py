@@ -16,6 +16,7 @@ GROUND = {
     "files",
     "journal",
     "messages",
+    "patterns",
     "records",
     "registry",
     "secrets",
