@@ -33,13 +33,15 @@ Report = Callable[[str, float], None]  # the step, and its share done, 0..1
 
 @dataclass(frozen=True, eq=False)
 class Earned:
-    """What became of one model. `content`: the INT8 file that was judged; None where no set of groups passed."""
+    """What became of one model. `content`: the INT8 file that was judged; None where no set of groups passed.
+    `memory_bytes`: what the float engine and the INT8 one take, each None where it is not known."""
 
     found: SearchResult
     ranges: Ranges
     content: bytes | None = None
     judgement: Judgement | None = None
     timing: Timing | None = None
+    memory_bytes: tuple[int | None, int | None] = (None, None)
 
 
 def earn(subject: Subject, bench: Workbench, report: Report) -> Earned:

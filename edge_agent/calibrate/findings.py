@@ -121,7 +121,8 @@ class CalibratedOn:
 
 @dataclass(frozen=True)
 class Size:
-    """How much room one engine takes: its file, and the process that holds it alone."""
+    """How much room one engine takes: its file, and main memory at most in a process that holds it alone, without what
+    that process takes by itself."""
 
     file_bytes: int | None
     memory_bytes: int | None = None

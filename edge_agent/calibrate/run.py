@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -22,6 +22,7 @@ from edge_agent.calibrate.earning import Earned, earn, with_each_alone
 from edge_agent.calibrate.feed_store import FeedStore
 from edge_agent.calibrate.feeds import record_feeds
 from edge_agent.calibrate.findings import Findings
+from edge_agent.calibrate.footprint import Scale
 from edge_agent.calibrate.frames import CameraSource, FolderSource, FrameSource, RecordedSource
 from edge_agent.calibrate.judge import ReadingJudge, frames_of
 from edge_agent.calibrate.judgement import Judgement
@@ -162,6 +163,7 @@ class Run:
                 report("reading", 0.0)
                 readings = ReadingJudge(frames_of(frames, "held_out"), bench.pipeline, subject.recipe.gates)
         together = None if readings is None else self.judged_together(stage, subject, earned, readings)
+        earned = self.weighed(subject, earned)
         findings = self.decide(subject, earned, together, narrator, began)
         self.conclude(stage, findings)
         if findings.verdict != "refused":
@@ -188,6 +190,15 @@ class Run:
                 served = pipeline.models[each]
                 served.engine.swap(partial(pipeline.backend.load, path, served.profiles))
             return readings.judge(pipeline, earned.found.most_damaging)
+
+    def weighed(self, subject: Subject, earned: Earned) -> Earned:
+        """The same with the memory that either engine takes, where there are two."""
+        if earned.content is None:
+            return earned
+        subject.write_candidate(earned.content)
+        scale = Scale.of(self.settings, self.models_dir, subject.profiles, subject.largest_feed())
+        paths = (subject.onnx_path, subject.candidate_path)
+        return replace(earned, memory_bytes=(scale.memory_bytes(paths[0]), scale.memory_bytes(paths[1])))
 
     def decide(
         self, subject: Subject, earned: Earned, together: Judgement | None, narrator: Narrator, began: float

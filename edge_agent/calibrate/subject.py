@@ -14,7 +14,7 @@ import onnxruntime
 
 from edge_agent import __version__
 from edge_agent.artefacts import Binding
-from edge_agent.backends.base import Backend, Engine, Profile
+from edge_agent.backends.base import Backend, Engine, Feed, Profile
 from edge_agent.calibrate import placement
 from edge_agent.calibrate.bound_cache import BoundCache
 from edge_agent.calibrate.feed_store import FeedStore
@@ -166,6 +166,10 @@ class Subject:
             yield engine
         finally:
             engine.close()
+
+    def largest_feed(self) -> Feed:
+        """The recorded feed that needs most memory."""
+        return max(self.feeds.feeds(), key=lambda feed: sum(array.nbytes for array in feed.values()))
 
     def came_from(self) -> Mapping[str, str]:
         """sha256 of what an artefact is made of, by what it is."""

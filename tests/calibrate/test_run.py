@@ -137,6 +137,9 @@ def test_report_tells_of_each_group_and_asks_for_nothing(promoted: Promoted) -> 
     assert findings.before.file_bytes is not None
     assert findings.after.file_bytes is not None
     assert findings.after.file_bytes < findings.before.file_bytes
+    for size in (findings.before, findings.after):
+        assert size.memory_bytes is not None
+        assert 5e6 < size.memory_bytes < 500e6
     page = Links((site.model / "report.html").read_text())
     assert {"html", "title", "table", "svg"} <= page.tags
     assert all(link.startswith(("data:", "#")) for link in page.asked)
