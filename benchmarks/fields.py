@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from noise import noised
 
 from edge_agent.backends.ort import OrtBackend
 from edge_agent.config import FieldsConfig
@@ -34,6 +35,18 @@ from edge_agent.stages.text_encoder import TextEncoder
 ROOT = Path(__file__).resolve().parents[1]
 FORMS = ("clean", "noised")
 IN_BASE = {"mg": 0.001, "g": 1, "kg": 1000, "ml": 1, "cl": 10, "dl": 100, "l": 1000}
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The labelled lines of a file: JSON Lines, or `label|language|text|value` whose noised form is made here."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in lines]
+    rows = []
+    for line in lines:
+        label, language, text, *value = line.split("|")
+        rows.append({"label": label, "lang": language, "clean": text, "noised": noised(text), "value": "".join(value)})
+    return rows
 
 
 def text_line(text: str) -> TextLine:
@@ -145,7 +158,7 @@ def main() -> int:
     parser.add_argument("--misses", action="store_true", help="list every text not read right")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
     args = parser.parse_args()
-    rows = [json.loads(line) for line in args.lines.read_text(encoding="utf-8").splitlines()]
+    rows = read_rows(args.lines)
     began = time.perf_counter()
     extractor = make_extractor(args.today, encoder=not args.no_encoder)
     started_s = time.perf_counter() - began

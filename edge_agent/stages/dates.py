@@ -170,6 +170,8 @@ def _scan(text: str, forms: tuple[_Form, ...], rules: DateRules, *, keyed: bool)
             if any(match.start() < d.end and match.end() > d.start for d in found) or not _digits_enough(match[0]):
                 continue
             parts = {name: _digits(name, text[slice(*match.span(name))]) for name in match.groupdict() if match[name]}
+            if not all(part.isdecimal() for name, part in parts.items() if name not in ("mon", "sep")):
+                continue  # an accented letter, folded to one that is taken for a digit
             if (reading := form.read(parts, rules)) is not None:
                 found.append(replace(reading, start=match.start(), end=match.end()))
     return found

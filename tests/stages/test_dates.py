@@ -183,3 +183,7 @@ def test_one_bent_character_never_gives_another_date_in_silence() -> None:
         for found in find_dates(label_text(bent).text, RULES, keyed=True):
             plain = not set(found.flags) - {"month_precision"}
             assert not plain or found.printed == day.isoformat(), f"{text!r} bent to {bent!r} gave {found}"
+
+
+def test_an_accented_letter_is_no_digit() -> None:
+    assert find_dates(label_text("5 May ä7").text, RULES, keyed=True) == ()
