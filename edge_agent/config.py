@@ -581,8 +581,8 @@ class LogConfig(Section):
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The least important lines written."""
-    format: Literal["text", "json"] = "text"
-    """text for people and the journal, json for programs: one object a line."""
+    format: Literal["text", "logfmt", "json"] = "text"
+    """text for people and the journal; logfmt: key=value pairs; json: one object a line."""
 
 
 class Config(Section):

@@ -36,20 +36,22 @@ class RepeatLog:
         with self._lock:
             said = self._admit(kind, message)
         if said is not None:
-            self._logger.log(level, "%s", said)
+            text, unsaid = said
+            self._logger.log(level, "%s", text, extra={"kind": kind, "unsaid": unsaid})
 
-    def _admit(self, kind: str, message: str) -> str | None:
-        """What to log now; None where it is counted instead."""
+    def _admit(self, kind: str, message: str) -> tuple[str, int] | None:
+        """What to log now, and how many it stands for beside itself; None where it is counted instead."""
         now = self._clock.monotonic()
         known = self._kinds.get(kind)
         if known is None or (not known.unsaid and now >= known.silent_until + known.silence_s):
             self._kinds[kind] = _Kind(now + FIRST_SILENCE_S, FIRST_SILENCE_S)
-            return message
+            return message, 0
         if now < known.silent_until:
             known.unsaid += 1
             return None
         silence_s = min(known.silence_s * 2, LONGEST_SILENCE_S)
         self._kinds[kind] = _Kind(now + silence_s, silence_s)
         if not known.unsaid:
-            return message
-        return f"{message} (and {known.unsaid} more like it in {now - known.silent_until + known.silence_s:.0f} s)"
+            return message, 0
+        passed_s = now - known.silent_until + known.silence_s
+        return f"{message} (and {known.unsaid} more like it in {passed_s:.0f} s)", known.unsaid
