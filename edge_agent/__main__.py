@@ -27,6 +27,7 @@ COMMANDS = {
     "schema": "edge_agent.commands.schema:add_parser",
     "doctor": "edge_agent.commands.doctor:add_parser",
     "support-bundle": "edge_agent.commands.doctor:add_bundle_parser",
+    "web": "edge_agent.commands.web:add_parser",
     "install": "edge_agent.commands.install:add_parser",
     "uninstall": "edge_agent.commands.install:add_uninstall_parser",
     "note-exit": "edge_agent.commands.note_exit:add_parser",

@@ -75,7 +75,7 @@ LIVE = frozenset(
 
 # what is never changed from afar, whatever remote.allowed_keys says: how the device is reached, and what it trusts.
 # Neither is any path, nor any password.
-LOCAL_ONLY = ("device_id", "mqtt", "remote", "transport")
+LOCAL_ONLY = ("device_id", "mqtt", "remote", "transport", "web")
 
 
 def _number_as_text(value: Any) -> Any:
@@ -152,6 +152,7 @@ LocalPath = Annotated[Path, AfterValidator(_full_path)]
 FullPath = Annotated[LocalPath, AfterValidator(_whole_path)]
 RemoteKey = Annotated[str, AfterValidator(_remote_key)]
 CameraHost = Annotated[str, Field(max_length=253), AfterValidator(_camera_host)]
+WebHost = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?$")]
 CameraScheme = Literal["csi", "file", "http", "https", "rtsp", "rtsps", "v4l2"]
 CommandName = Literal[
     "calibrate",
@@ -535,6 +536,65 @@ class MetricsConfig(Section):
     """The address that is listened on; 127.0.0.1: this device alone can ask."""
 
 
+class WebConfig(Section):
+    """The page on this machine, and what programs ask for over HTTP."""
+
+    enabled: bool = False
+    """Whether the page is served. Needs the Python packages starlette and uvicorn (the extra `web`)."""
+    host: Annotated[str, Field(min_length=1, max_length=253), AfterValidator(_host)] = "127.0.0.1"
+    """The address that is listened on; 127.0.0.1: this device alone; any other needs a password or token, and TLS."""
+    port: Port = 8480
+    """The port."""
+    hostnames: Annotated[tuple[WebHost, ...], Field(max_length=32)] = ()
+    """Names under which browsers ask for the page, beside the host's own name and IP addresses."""
+    password_file: LocalPath | None = None
+    """A file with the password's hash, made by `edge-agent web set-password FILE`; null: no password opens the page."""
+    token_file: LocalPath | None = None
+    """A file with the hashes of tokens for programs, made by `edge-agent web add-token FILE NAME`; null: none."""
+    cert_file: LocalPath | None = None
+    """The page's certificate (PEM), with those between it and its root, together with key_file; null: no TLS."""
+    key_file: LocalPath | None = None
+    """The key (PEM, no passphrase) of cert_file."""
+    allow_insecure: bool = False
+    """true: serve other machines without TLS, so that passwords and pictures cross the network readable."""
+    max_upload_bytes: Annotated[int, Field(ge=1024, le=268_435_456)] = 20_971_520
+    """Largest picture taken by POST /v1/read, bytes."""
+    max_upload_pixels: Annotated[int, Field(ge=1)] = 50_000_000
+    """The same in px; looked up in its header before it is decoded."""
+    max_waiting_reads: Annotated[int, Field(ge=1, le=100)] = 4
+    """Most pictures taken in that wait for their turn; more are answered 429."""
+    max_clients: Annotated[int, Field(ge=4, le=1000)] = 64
+    """Most connections at once; more are answered 503."""
+    stream_fps: Annotated[float, Field(gt=0, le=60)] = 5.0
+    """Most pictures a second that a viewer is shown of a camera."""
+    stream_max_side_px: SidePx = 960
+    """Longer side, px, that pictures for viewers are made smaller to."""
+
+    @property
+    def loopback(self) -> bool:
+        """Whether this device alone can ask."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @model_validator(mode="after")
+    def _keys_agree(self) -> WebConfig:
+        problems = []
+        if (self.cert_file is None) != (self.key_file is None):
+            absent = "cert_file" if self.cert_file is None else "key_file"
+            problems.append((absent, "is missing; cert_file and key_file go together"))
+        if self.enabled and not self.loopback:
+            if self.password_file is None and self.token_file is None:
+                why = f"is missing; with host {self.host} other machines can ask"
+                problems.append(("password_file", f"{why}: make one by `edge-agent web set-password FILE`"))
+            if self.cert_file is None and self.key_file is None and not self.allow_insecure:
+                why = f"is missing; with host {self.host} passwords would cross the network readable"
+                problems.append(("cert_file", f"{why}: give a certificate, or write allow_insecure: true"))
+        _refuse(problems)
+        return self
+
+
 class RemoteConfig(Section):
     """What may be changed and asked for from afar, by config/desired and command/<name>."""
 
@@ -549,7 +609,7 @@ class RemoteConfig(Section):
         "pipeline",
         "telemetry.interval_s",
     )
-    """Keys that may be changed, or sections for all of their keys; never device_id, mqtt, remote, transport, paths."""
+    """Keys that may be changed, or sections for all of their keys; never mqtt, remote, transport, web or paths."""
     camera_schemes: tuple[CameraScheme, ...] = ("csi", "rtsp", "rtsps", "v4l2")
     """Where a camera's source from afar may lead, where its key is allowed; file: into camera_folders."""
     camera_hosts: tuple[CameraHost, ...] = ()
@@ -614,6 +674,8 @@ class Config(Section):
     """From which temperature on fewer frames are read."""
     metrics: MetricsConfig = MetricsConfig()
     """Figures for Prometheus."""
+    web: WebConfig = WebConfig()
+    """The page on this machine."""
     remote: RemoteConfig = RemoteConfig()
     """What may be changed and asked for from afar."""
     log: LogConfig = LogConfig()
@@ -721,6 +783,8 @@ def cautions(config: Config, file: Path | None = None) -> list[Problem]:
             if first != name:
                 found.append(Problem(0, path, f"is that of camera {first} as well; most cameras serve one reader"))
             found += _private_file("cameras", name, "password_file", file=camera.password_file)
+    if config.web.enabled:
+        found += _private_file("web", "key_file", file=config.web.key_file)
     if config.transport == "mqtt":
         found += _private_file("mqtt", "password_file", file=config.mqtt.password_file)
         found += _private_file("mqtt", "key_file", file=config.mqtt.key_file)

@@ -324,7 +324,7 @@ log: {level: inf}
         ("pipeline: {languages: [en, 5]}", "pipeline.languages[1]: 5 is a number, not text"),
         ("pipeline: {box_threshold: 1.5}", "pipeline.box_threshold: 1.5 is greater than 1.0"),
         ("telemetry: {interval_s: 1e999}", "telemetry.interval_s: '1e999' is too large a number"),
-        ("port: 5", "port: unknown key; did you mean mqtt.port or metrics.port?"),
+        ("port: 5", "port: unknown key; did you mean mqtt.port or metrics.port or web.port?"),
         ("password: x", "password: unknown key; did you mean mqtt.password_file?"),
         ("cameras: {a: {kind: csi, source: 0, password: x}}", "a.password: unknown key; did you mean password_file?"),
         ("zzzzz: 5", "zzzzz: unknown key; known here: backend, calibration, cameras"),

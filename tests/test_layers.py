@@ -100,6 +100,7 @@ MAY_IMPORT = {
     "mailbox": set(),
     "outbox": set(),
     "service": set(),
+    "web": {"remote.bucket", "schema", "telemetry.metrics"},
     "models": set(),
 }
 
@@ -112,6 +113,8 @@ HOMES = {
     "paho": {"transports.mqtt", "demo.subscriber"},
     "simplejpeg": {"cameras.jpeg"},
     "sqlite3": {"outbox"},
+    "starlette": {"web"},
+    "uvicorn": {"web"},
 }
 
 
