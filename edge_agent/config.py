@@ -21,20 +21,20 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
     StringConstraints,
     model_validator,
 )
 from pydantic.json_schema import SkipJsonSchema
-from pydantic_core import PydanticCustomError
 
 from edge_agent.errors import ConfigError
 from edge_agent.secrets import MASK, masked, private_file_caution, read_password_file
 from edge_agent.settings.environment import overrides, variable_of
+from edge_agent.settings.expected import Rules
 from edge_agent.settings.keys import covers, filled, flat, leaves, merge_patched, merged, tree_of, value_at
 from edge_agent.settings.problems import KeyPath, Problem, dotted
+from edge_agent.settings.section import Section, refuse
 from edge_agent.settings.sources import (
     STORED_KINDS,
     has_password,
@@ -44,7 +44,7 @@ from edge_agent.settings.sources import (
     source_problem,
 )
 from edge_agent.settings.strict_yaml import Document, parse_document
-from edge_agent.settings.validation import KEYS_DISAGREE, NAME_PATTERN, Origin, validated
+from edge_agent.settings.validation import NAME_PATTERN, Origin, validated
 
 MAX_FILE_BYTES = 262_144
 MACHINE_ID_FILE = Path("/etc/machine-id")
@@ -54,6 +54,8 @@ RESERVED_CAMERA_NAMES = frozenset({"command", "config", "event", "health", "stat
 # what the agent applies without a restart; * stands for a camera's name
 LIVE = frozenset(
     {
+        "cameras.*.expected",
+        "cameras.*.items",
         "cameras.*.max_fps",
         "cameras.*.rois.*",
         "fields.date_order",
@@ -61,6 +63,7 @@ LIVE = frozenset(
         "fields.max_fields",
         "fields.max_line_chars",
         "fields.min_similarity",
+        "items.*",
         "log.level",
         "pipeline.box_threshold",
         "pipeline.doubt_margin",
@@ -166,36 +169,16 @@ CommandName = Literal[
     "rollback",
     "snapshot",
 ]
+ItemMode = Literal["none", "still", "conveyor"]
 Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}$")]
 Celsius = Annotated[float, Field(ge=20, le=120)]
 SidePx = Annotated[int, Field(ge=16, le=16_384)]
-
-
-class Section(BaseModel):
-    """Base of every block: frozen, strict types, unknown keys refused, input values never echoed."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        hide_input_in_errors=True,
-        allow_inf_nan=False,
-        use_attribute_docstrings=True,
-    )
 
 
 def _minimum_above_maximum(section: Section, low: str, high: str) -> Iterator[tuple[str, str]]:
     least, most = getattr(section, low), getattr(section, high)
     if least > most:
         yield low, f"{least:g} is greater than {high}, {most:g}"
-
-
-def _refuse(problems: Iterable[tuple[str, str]]) -> None:
-    """Raises one pydantic error that carries every (key, what is wrong with it), if there are any."""
-    listed = list(problems)
-    if listed:
-        text = "; ".join(f"{key}: {why}" for key, why in listed)
-        raise PydanticCustomError(KEYS_DISAGREE, "{text}", {"text": text, "problems": listed})
 
 
 class RoiConfig(Section):
@@ -215,6 +198,8 @@ class RoiConfig(Section):
     """Whether print of dots is expected here: the dots are joined before they are read."""
     contrast: Literal["auto", "off"] = "auto"
     """auto: faint print is strengthened before it is read; off: the picture is read as it is."""
+    expected: Rules = ()
+    """What an item must say here, beside what the camera's own `expected` asks for."""
 
     @model_validator(mode="after")
     def _inside_the_picture(self) -> RoiConfig:
@@ -225,7 +210,44 @@ class RoiConfig(Section):
                 problems.append(
                     (length, f"{start} + {length} is {end:g}; it must end inside the picture, at most at 1")
                 )
-        _refuse(problems)
+        refuse(problems)
+        return self
+
+
+class TriggerConfig(Section):
+    """What tells that an item is there, other than its text."""
+
+    kind: Literal["none", "gpio", "modbus", "motion", "mqtt"] = "none"
+    """none: its text does; motion: the picture; mqtt: a message on <camera>/trigger; gpio, modbus: a signal."""
+    delay_ms: Annotated[int, Field(ge=0, le=60_000)] = 0
+    """From the trigger until the item is in the picture, ms."""
+    gpio_chip: LocalPath = Path("/dev/gpiochip0")
+    """gpio: the chip of the line. Needs the Python package gpiod (the extra `gpio`)."""
+    gpio_line: Annotated[int, Field(ge=0, le=1023)] = 0
+    """gpio: the line's number on its chip."""
+    gpio_edge: Literal["rising", "falling"] = "rising"
+    """gpio: the edge that tells of an item."""
+    debounce_ms: Annotated[int, Field(ge=0, le=10_000)] = 10
+    """gpio: how long the signal must stand still after an edge, ms."""
+    modbus_host: Annotated[str, Field(min_length=1, max_length=253), AfterValidator(_host)] | None = None
+    """modbus: the controller's name or IP address. Needs the Python package pymodbus (the extra `modbus`)."""
+    modbus_port: Port = 502
+    """modbus: the controller's TCP port."""
+    modbus_unit: Annotated[int, Field(ge=0, le=255)] = 1
+    """modbus: the unit (slave) that is asked."""
+    modbus_coil: Annotated[int, Field(ge=0, le=65_535)] = 0
+    """modbus: the coil's address, from 0; it tells of an item when it becomes true."""
+    modbus_poll_ms: Annotated[int, Field(ge=5, le=10_000)] = 20
+    """modbus: how often the coil is looked at, ms; it must stay true for longer."""
+    motion_threshold: Annotated[float, Field(ge=1, le=255)] = 12.0
+    """motion: how much a part of the picture changes, grey levels, when an item comes in."""
+    motion_rest_ms: Annotated[int, Field(ge=50, le=60_000)] = 300
+    """motion: how long the picture stands still before the next item can come, ms."""
+
+    @model_validator(mode="after")
+    def _keys_agree(self) -> TriggerConfig:
+        if self.kind == "modbus" and self.modbus_host is None:
+            refuse([("modbus_host", "is missing; a modbus trigger needs the controller's address")])
         return self
 
 
@@ -268,8 +290,14 @@ class CameraConfig(Section):
     """Significant bits in 16-bit samples (10, 12 or 14 for most sensors); null: all 16."""
     decoder: Literal["auto", "ffmpeg", "gstreamer"] = "auto"
     """rtsp: what decodes the stream; auto: FFmpeg where this OpenCV has it; gstreamer: the Jetson's hardware."""
-    rois: Annotated[dict[Name, RoiConfig], Field(max_length=32)] = {}
+    rois: Annotated[dict[Name, RoiConfig], Field(max_length=32)] = {}  # noqa: RUF012 - pydantic copies it
     """Regions of interest by name, each read on its own; none: the whole picture is read."""
+    expected: Rules = ()
+    """What an item must say to get the verdict PASS; none: nothing is verified."""
+    items: ItemMode | None = None
+    """How readings become items at this camera, as items.mode; null: as that says."""
+    trigger: TriggerConfig = TriggerConfig()
+    """What tells that an item is there, other than its text."""
 
     @model_validator(mode="after")
     def _keys_agree(self) -> CameraConfig:
@@ -288,7 +316,7 @@ class CameraConfig(Section):
         if self.password_file is not None:
             login = login_problem(self.source) if self.kind == "rtsp" else f"is for rtsp, not for {self.kind}"
             problems += [("password_file", login)] if login else []
-        _refuse(problems)
+        refuse(problems)
         return self
 
 
@@ -364,7 +392,7 @@ class PipelineConfig(Section):
 
     @model_validator(mode="after")
     def _keys_agree(self) -> PipelineConfig:
-        _refuse(_minimum_above_maximum(self, "detector_min_side_px", "detector_max_side_px"))
+        refuse(_minimum_above_maximum(self, "detector_min_side_px", "detector_max_side_px"))
         return self
 
 
@@ -381,6 +409,42 @@ class FieldsConfig(Section):
     """Of a longer line head and tail are read, and its fields are flagged truncated."""
     max_fields: Annotated[int, Field(ge=1, le=10_000)] = 200
     """Most fields of one frame; those beyond are dropped and counted."""
+
+
+class ItemsConfig(Section):
+    """How readings of one physical item become one result."""
+
+    mode: ItemMode = "none"
+    """none: each frame is a result of its own; still: an item rests before the camera; conveyor: items pass by."""
+    per: Literal["camera", "region"] = "camera"
+    """camera: the regions of a camera show one item; region: each of them shows an item of its own."""
+    direction: Literal["auto", "left", "right", "up", "down"] = "auto"
+    """conveyor: where items move to in the picture; auto: found out."""
+    min_reads: Annotated[int, Field(ge=1, le=100)] = 2
+    """Readings that must show an item before it can get the verdict PASS."""
+    decide_within_ms: Annotated[int, Field(ge=50, le=600_000)] = 2000
+    """Longest time from the first sight of an item, or its trigger, to its result, ms."""
+    gone_after_ms: Annotated[int, Field(ge=50, le=600_000)] = 600
+    """An item that was not seen for so long is gone, ms; shorter gaps are flicker."""
+    max_open: Annotated[int, Field(ge=1, le=256)] = 16
+    """Most items of a camera that are in the picture at once; the oldest is decided for one more."""
+    publish_readings: bool = False
+    """Whether the readings are published too, each with verdict null."""
+
+
+class EvidenceConfig(Section):
+    """What is kept of items that were not passed: a picture and what was read, by the item's id."""
+
+    keep: tuple[Literal["PASS", "FAIL", "NO_READ"], ...] = ("FAIL", "NO_READ")
+    """The verdicts whose items are kept; none: nothing is."""
+    directory: LocalPath | None = None
+    """The folder; null: `evidence` beside the outbox's file, nowhere with outbox.kind memory."""
+    max_bytes: Annotated[int, Field(ge=1_048_576)] = 268_435_456
+    """Most bytes kept; the oldest go first."""
+    keep_s: Annotated[float, Field(gt=0, le=315_360_000)] = 2_592_000.0
+    """How long they are kept, s."""
+    jpeg_quality: Annotated[int, Field(ge=30, le=100)] = 90
+    """Quality of the pictures."""
 
 
 class CalibrationConfig(Section):
@@ -453,7 +517,7 @@ class MqttConfig(Section):
             problems.append(("username", "is missing; a password needs one"))
         if self.password is not None and self.password_file is not None:
             problems.append(("password_file", f"and {variable_of(('mqtt', 'password'))} both give a password"))
-        _refuse(problems)
+        refuse(problems)
         return self
 
     def read_password(self) -> str | None:
@@ -591,7 +655,7 @@ class WebConfig(Section):
             if self.cert_file is None and self.key_file is None and not self.allow_insecure:
                 why = f"is missing; with host {self.host} passwords would cross the network readable"
                 problems.append(("cert_file", f"{why}: give a certificate, or write allow_insecure: true"))
-        _refuse(problems)
+        refuse(problems)
         return self
 
 
@@ -602,9 +666,12 @@ class RemoteConfig(Section):
     """false: what comes is counted and ignored, and what came before is not in force."""
     allowed_keys: tuple[RemoteKey, ...] = (
         "cameras.*.enabled",
+        "cameras.*.expected",
+        "cameras.*.items",
         "cameras.*.max_fps",
         "cameras.*.rois",
         "fields",
+        "items",
         "log.level",
         "pipeline",
         "telemetry.interval_s",
@@ -654,7 +721,7 @@ class Config(Section):
     """Where messages go: mqtt, to a broker; jsonl, to standard output, one JSON object a line."""
     models_dir: LocalPath | None = None
     """The folder of the models; null: `engines` in the working folder, beside the source, or where pip put it."""
-    cameras: dict[CameraName, CameraConfig] = {}
+    cameras: dict[CameraName, CameraConfig] = {}  # noqa: RUF012 - pydantic copies it
     """The cameras by name; the name is a level of their topics."""
     backend: BackendConfig = BackendConfig()
     """What runs the models."""
@@ -662,6 +729,10 @@ class Config(Section):
     """How a frame becomes a reading."""
     fields: FieldsConfig = FieldsConfig()
     """What lines mean."""
+    items: ItemsConfig = ItemsConfig()
+    """How readings of one physical item become one result."""
+    evidence: EvidenceConfig = EvidenceConfig()
+    """What is kept of items that were not passed."""
     calibration: CalibrationConfig = CalibrationConfig()
     """What `edge-agent calibrate` measures with and where its results lie."""
     mqtt: MqttConfig = MqttConfig()

@@ -252,6 +252,120 @@ class Reading:
         }
 
 
+Verdict = Literal["PASS", "FAIL", "NO_READ"]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What one rule says of an item: `rule` in words, what it `expected`, what was `seen` ("" nothing).
+
+    `why` is a word for programs where the verdict is not PASS: `absent`, `uncertain`, `ambiguous`, `clock_untrusted`,
+    `few_reads`, `differs`.
+    """
+
+    rule: str
+    expected: str
+    seen: str
+    verdict: Verdict
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class Vote:
+    """How readings stand to one character of an item's line: `share` 0..1 of their weight is for it; `rival` is what
+    most of the others have there, "" for no character or where all agree."""
+
+    text: str
+    share: float
+    rival: str
+
+
+@dataclass(frozen=True)
+class ItemLine:
+    """A line of an item, from `n_reads` readings: `line` is the best of them with the voted text, where it stood;
+    `votes` stand for its characters, one each."""
+
+    line: TextLine
+    n_reads: int
+    votes: tuple[Vote, ...]
+
+    @property
+    def agreement(self) -> float:
+        """0..1: the mean share of its characters; 1 where it has none."""
+        return sum(vote.share for vote in self.votes) / len(self.votes) if self.votes else 1.0
+
+
+@dataclass(frozen=True)
+class ItemField:
+    """A field of an item: `field` has the voted value and its indices lead into the item's lines and codes; `n_reads`
+    readings have the field, `agreement` 0..1 of their weight says the same."""
+
+    field: Field
+    n_reads: int
+    agreement: float
+
+
+@dataclass(frozen=True)
+class Item:
+    """One physical item that passed by, from all readings that show it: what leaves the device once for it.
+
+    Times are unix s of the frames that show it (of its trigger where none does); `first_seq` and `last_seq` number
+    those frames. `agreement` 0..1 is the mean over its lines. `decided_by` says why the result came when it came:
+    `settled`, `gone`, `time`, `trigger` (the next one came), `full`, `stop`; `decided_after_ms` counts from the first
+    sight or trigger. `evidence_id` is None where nothing was kept. Its lines' quads are px in the frame `last_seq`.
+    """
+
+    id: str
+    camera: str
+    first_seen_at: float
+    last_seen_at: float
+    first_seq: int
+    last_seq: int
+    width_px: int
+    height_px: int
+    n_reads: int
+    agreement: float
+    decided_by: str
+    decided_after_ms: float
+    region: str | None = None
+    lines: tuple[ItemLine, ...] = ()
+    fields: tuple[ItemField, ...] = ()
+    codes: tuple[Code, ...] = ()
+    language: str | None = None
+    quality: tuple[str, ...] = ()
+    verdict: Verdict | None = None
+    reasons: tuple[Reason, ...] = ()
+    expectation_id: str | None = None
+    evidence_id: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The item in the MQTT item schema (docs/verify.md); plain values only, numbers finite."""
+        return {
+            "v": SCHEMA_VERSION,
+            "id": self.id,
+            "camera": self.camera,
+            "region": self.region,
+            "first_seen_at": rfc3339(self.first_seen_at),
+            "last_seen_at": rfc3339(self.last_seen_at),
+            "first_seq": self.first_seq,
+            "last_seq": self.last_seq,
+            "frame": {"width_px": self.width_px, "height_px": self.height_px},
+            "n_reads": self.n_reads,
+            "agreement": round(self.agreement, 4),
+            "decided_by": self.decided_by,
+            "decided_after_ms": round(self.decided_after_ms, 1),
+            "lines": [item_line_to_json(line) for line in self.lines],
+            "fields": [item_field_to_json(f) for f in self.fields],
+            "codes": [code_to_json(code) for code in self.codes],
+            "language": self.language,
+            "quality": list(self.quality),
+            "verdict": self.verdict,
+            "reasons": [reason_to_json(reason) for reason in self.reasons],
+            "expectation_id": self.expectation_id,
+            "evidence_id": self.evidence_id,
+        }
+
+
 @dataclass(frozen=True)
 class Origin:
     """The capture that a message tells of: the reading's `id`, and of its frame camera, seq and time (unix s)."""
@@ -330,6 +444,40 @@ def field_to_json(f: Field) -> dict[str, Any]:
         "certain": f.certain,
         "corrections": [{"at": c.at, "seen": c.seen, "taken": c.taken} for c in f.corrections],
         "alternatives": list(f.alternatives),
+    }
+
+
+def item_line_to_json(item_line: ItemLine) -> dict[str, Any]:
+    """A line of an item as in the item schema: a line with how its readings agree; `disputed` characters alone."""
+    return {
+        **line_to_json(item_line.line),
+        "n_reads": item_line.n_reads,
+        "agreement": round(item_line.agreement, 4),
+        "disputed": [
+            {"at": at, "text": vote.text, "share": round(vote.share, 4), "rival": vote.rival}
+            for at, vote in enumerate(item_line.votes)
+            if vote.share < 1
+        ],
+    }
+
+
+def item_field_to_json(item_field: ItemField) -> dict[str, Any]:
+    """A field of an item as in the item schema."""
+    return {
+        **field_to_json(item_field.field),
+        "n_reads": item_field.n_reads,
+        "agreement": round(item_field.agreement, 4),
+    }
+
+
+def reason_to_json(reason: Reason) -> dict[str, Any]:
+    """What a rule says, as in the item schema."""
+    return {
+        "rule": reason.rule,
+        "expected": reason.expected,
+        "seen": reason.seen,
+        "verdict": reason.verdict,
+        "why": reason.why,
     }
 
 

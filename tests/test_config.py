@@ -119,6 +119,40 @@ def test_every_key_of_every_model_is_described() -> None:
     check(Config)
 
 
+# --- what an item must say ---
+
+
+def test_rule_that_cannot_be_followed_is_refused_with_its_place(folder: Path) -> None:
+    for rule, said in (
+        ("{date: expiry >= todday}", "expected[0].date: 'todday' is no date"),
+        ("{date: today >= 2026-01-01}", "names no date of the item"),
+        ("{date: expiry}", "has 0 comparisons, one is needed"),
+        ("{field: lot, pattern: '/L[/'}", "expected[0].pattern: pattern /L[/: character 3"),
+        ("{field: lot, text: A, pattern: A}", "expected[0].pattern: stands beside text"),
+        ("{one_of: [A]}", "expected[0].field: is missing; one_of is about a field"),
+        ("{}", "expected[0].field: is missing; expected a field, or one of text, pattern"),
+        ("{field: LOT}", "expected[0].field"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            load_text(f"cameras: {{a: {{kind: folder, source: x, expected: [{rule}]}}}}")
+        assert said in str(caught.value)
+
+
+def test_modbus_trigger_needs_the_controllers_address(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cameras.a.trigger.modbus_host: is missing"):
+        load_text("cameras: {a: {kind: folder, source: x, trigger: {kind: modbus}}}")
+
+
+def test_variable_sets_a_key_of_a_new_cameras_own_section(folder: Path) -> None:
+    environ = {
+        "EDGE_AGENT_CAMERAS__D__KIND": "folder",
+        "EDGE_AGENT_CAMERAS__D__SOURCE": "x",
+        "EDGE_AGENT_CAMERAS__D__TRIGGER__KIND": "motion",
+    }
+    config = load_text("", environ)
+    assert (config.cameras["d"].kind, config.cameras["d"].trigger.kind) == ("folder", "motion")
+
+
 # --- regions ---
 
 
@@ -700,7 +734,7 @@ def test_camera_that_comes_or_goes_changes_all_its_keys() -> None:
     assert (
         changed_keys(old, new)
         == changed_keys(new, old)
-        == {f"cameras.x.max_fps.{key}" for key in CameraConfig.model_fields if key != "rois"}
+        == {f"cameras.x.max_fps.{dotted(leaf.path)}" for leaf in leaves(CameraConfig, {})}
     )
     assert not all(is_live(key) for key in changed_keys(old, new))
 

@@ -75,10 +75,13 @@ def _named(model: type[BaseModel], name: str, values: Mapping[str, Any]) -> list
     if known:
         return known
     for block_name, entry in _named_blocks(model):
-        head, _, key = name.rpartition("__")
-        block = head.removeprefix(_upper(block_name) + "__").lower()
-        if head.startswith(_upper(block_name) + "__") and block:
-            return [leaf for leaf in leaves(entry, {}, (block_name, block)) if leaf.path[-1] == key.lower()]
+        rest = name.removeprefix(_upper(block_name) + "__")
+        ends = {"__" + "__".join(_upper(str(part)) for part in leaf.path): leaf for leaf in leaves(entry, {})}
+        # the longest: ..._D__TRIGGER__KIND is a key of D, not the key `kind` of a block D__TRIGGER
+        end = max((end for end in ends if rest != name and rest.endswith(end)), key=len, default="")
+        if end and rest != end:
+            leaf = ends[end]
+            return [Leaf((block_name, rest.removesuffix(end).lower(), *leaf.path), leaf.kinds)]
     return []
 
 
