@@ -1,8 +1,8 @@
 """Agent: the running whole. Read `run_agent` first: start-up, main loop, shutdown.
 
 Threads: the main one infers and is the only one that touches engines; a reader and a watch per camera; the publisher's
-and the transport's; telemetry's; one that writes frames for calibrating. They meet in the mailbox, the outbox and the
-board, and nowhere else.
+and the transport's; telemetry's; one that writes frames for calibrating; and until the main loop begins, one that
+answers commands. They meet in the mailbox, the outbox and the board, and nowhere else.
 """
 
 from __future__ import annotations
@@ -101,6 +101,9 @@ def run_agent(
         publisher = opened.enter_context(publishing(config, outbox, board, events))
         board.say_health("starting", reason="loading models")
         enter("loading models")
+        remote = None
+        if access is not None:
+            remote = opened.enter_context(remote_control(access, publisher, board, outbox, clock))
         report = BuildReport(board, notifier, stop, enter)
         meanwhile = config.backend.tensorrt.serve_while_building
         pipeline = opened.enter_context(load_pipeline(config, models_dir, report, serve_while_building=meanwhile))
@@ -113,9 +116,8 @@ def run_agent(
         results = Results(outbox.put, clock, NoTextLimit(config.pipeline.no_text_interval_s), recorder)
         agent = Agent(pipeline, mailbox, cameras, outbox, board, vitals, results, publisher, clock)
         agent.calibrating = ProgressWatch(calibration_dir / PROGRESS_FILE)
-        if access is not None:
-            remote = agent.remote = opened.enter_context(remote_control(access, agent))
-            results.config_version = lambda: remote.config_version
+        if remote is not None:
+            agent.open_to(remote)
         report_to = opened.enter_context(outlets(config, outbox.put))
         agent.sampler = opened.enter_context(sampler(config, agent, report_to))
         opened.enter_context(running(cameras))
@@ -176,6 +178,12 @@ class Agent:
             notifier.heartbeat()
             if until_end and frame is None and all(status.state in ("ended", "disabled") for status in statuses):
                 return
+
+    def open_to(self, remote: RemoteControl) -> None:
+        """From now on the main loop does what comes from afar, and results say under which configuration they are."""
+        self.remote = remote
+        self.results.config_version = lambda: remote.config_version
+        remote.open_to(AgentSite(self))
 
     def hear_remote(self) -> str | None:
         """Does what came from afar; why the process is to start afresh, None while it is not."""
@@ -314,10 +322,11 @@ def sampler(config: Config, agent: Agent, report_to: Callable[[Message], None]) 
     return Sampler([*probes, watch.probe()], sections, config.telemetry.interval_s, report_to, beat=look)
 
 
-def remote_control(access: RemoteAccess, agent: Agent) -> RemoteControl:
+def remote_control(
+    access: RemoteAccess, publisher: Publisher, board: Board, outbox: Outbox, clock: DeviceClock
+) -> RemoteControl:
     """The way in for changes and commands from afar."""
-    now = agent.clock.unix_if_trusted
-    return RemoteControl(access, AgentSite(agent), agent.publisher.inbound, agent.board.say, agent.outbox.put, now)
+    return RemoteControl(access, publisher.inbound, board.say, outbox.put, clock.unix_if_trusted)
 
 
 def shown_state(status: CameraStatus) -> CameraState:

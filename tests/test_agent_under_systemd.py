@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -140,11 +141,23 @@ def test_inference_that_hangs_starves_the_watchdog_and_the_log_says_where(
     assert "in main_loop\n" in said
 
 
-def test_manager_is_asked_for_more_time_while_plans_are_built(
-    config: Path, manager: ServiceManager, mark: Path, tmp_path: Path
+def test_while_plans_are_built_the_manager_is_asked_for_more_time_and_commands_are_answered(
+    config: Path, manager: ServiceManager, broker: Broker, mark: Path, tmp_path: Path
 ) -> None:
     module = ["tests.building", "wait", str(tmp_path / "plans"), str(mark)]
-    with service(module, config, manager, watchdog_s=60) as process:
+    with Observer(broker.port, "edge/#") as observer, service(module, config, manager, watchdog_s=60) as process:
+
+        def answers(name: str) -> list[str]:
+            return [
+                json.loads(payload)["state"] for payload in observer.payloads(f"edge/press7/command/{name}/reply")
+            ]
+
+        wait_until(lambda: under_way(mark), "the builder", START_S)
+        wait_until(lambda: bool(observer.payloads("edge/press7/status")), "the agent, online")
+        for name, state in {"ping": "done", "restart": "busy", "snapshot": "busy"}.items():
+            args = {"camera": "left"} if name == "snapshot" else {}
+            observer.publish(f"edge/press7/command/{name}", json.dumps({"id": f"c-{name}", "args": args}).encode())
+            wait_until(lambda name=name, state=state: answers(name) == [state], f"the answer to {name}", 2)
         wait_until(lambda: manager.count("EXTEND_TIMEOUT_USEC=") >= 2, "more time, twice", START_S)
         assert manager.count("READY=1") == 0
         longer_s = [int(line.partition("=")[2]) / 1e6 for line in manager.told if line.startswith("EXTEND")]

@@ -32,7 +32,7 @@ Answer = Mapping[str, Any]
 
 
 class Busy(EdgeAgentError):
-    """Another one of the kind is under way; the same id may come again later."""
+    """Another one of the kind is under way, or start-up is; the same id may come again later."""
 
 
 class Job(Protocol):
@@ -49,9 +49,10 @@ class Job(Protocol):
 
 @dataclass
 class Desk:
-    """What commands work with. `restart` says why the process is to start afresh, None while it is not to."""
+    """What commands work with. `site` is None while start-up goes on; `restart` says why the process is to start
+    afresh, None while it is not to."""
 
-    site: Site
+    site: Site | None
     config: Config
     store: ConfigStore
     models_dir: Path
@@ -60,6 +61,12 @@ class Desk:
     start_calibration: Callable[[Wish], CalibrationJob] = CalibrationJob
     monotonic: Callable[[], float] = time.monotonic
     started_mono: float = field(default_factory=time.monotonic)
+
+    def running(self) -> Site:
+        """The agent that reads; Busy while start-up goes on, as it does for as long as plans are built."""
+        if self.site is None:
+            raise Busy("the device is starting, and health says how far it is; send the command again later")
+        return self.site
 
 
 class NoArgs(Section):
@@ -127,7 +134,7 @@ def take_snapshot(desk: Desk, args: SnapshotArgs) -> Answer:
     if args.camera not in desk.config.cameras:
         known = ", ".join(desk.config.cameras) or "none"
         raise FrameError(f"there is no camera {args.camera!r}; there are: {known}")
-    frame = desk.site.newest(args.camera)
+    frame = desk.running().newest(args.camera)
     if frame is None:
         raise FrameError(f"camera {args.camera} has given no frame yet")
     return snapshot(frame, args.quality, args.max_side_px, desk.config.mqtt.max_payload_bytes)
@@ -135,12 +142,13 @@ def take_snapshot(desk: Desk, args: SnapshotArgs) -> Answer:
 
 def restart(desk: Desk, args: NoArgs) -> None:
     """Ends tidily and starts afresh; the answer is given by the next process."""
+    desk.running()
     desk.restart = "asked for by a command"
 
 
 def rebuild(desk: Desk, args: NoArgs) -> None:
     """Discards the plans in use and starts afresh, which builds them."""
-    names = desk.site.discard_plans()
+    names = desk.running().discard_plans()
     desk.restart = f"to build {', '.join(names)} anew"
 
 
@@ -159,6 +167,7 @@ class Calibration:
 
 def calibrate(desk: Desk, args: CalibrateArgs) -> Job:
     """Starts a calibration in a process of its own; how far it is stands in health."""
+    desk.running()
     if "calibrate" in desk.jobs:
         raise Busy("a calibration is under way")
     if (args.source == "camera") != (args.camera is not None):
@@ -185,6 +194,7 @@ def calibrate(desk: Desk, args: CalibrateArgs) -> Job:
 
 def roll_back(desk: Desk, args: RollbackArgs) -> Answer:
     """Back to the artefact of a model before the one in use, or to the float model; without a lost frame."""
+    desk.running()
     spec = ModelSpec.load(desk.models_dir, args.model)
     folder = find_calibration_dir(desk.config.calibration.directory, desk.models_dir)
     try:
@@ -196,7 +206,7 @@ def roll_back(desk: Desk, args: RollbackArgs) -> Answer:
 
 def replay(desk: Desk, args: NoArgs) -> Answer:
     """Queues again what was given up and kept."""
-    return {"queued": desk.site.replay()}
+    return {"queued": desk.running().replay()}
 
 
 def set_log_level(desk: Desk, args: LogLevelArgs) -> Answer:
@@ -208,7 +218,7 @@ def set_log_level(desk: Desk, args: LogLevelArgs) -> Answer:
 
 def tell_ledger(desk: Desk, args: NoArgs) -> Answer:
     """What became of the readings."""
-    return desk.site.ledger()
+    return desk.running().ledger()
 
 
 def tell_config_history(desk: Desk, args: ConfigHistoryArgs) -> Answer:

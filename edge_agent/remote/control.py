@@ -1,10 +1,13 @@
 """RemoteControl: what came from outside, looked at between two frames: configurations and commands.
 
 The transport's callbacks only enqueue; the main loop calls `attend` at its edge and nothing else is called from there.
+While start-up keeps the main thread busy, for minutes where plans are built, a thread of its own answers commands:
+those that need no running agent are done, the others busy; a wish waits.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,6 +29,7 @@ from edge_agent.remote.site import Site
 from edge_agent.transports.base import Inbound
 
 MOST_PER_TURN = 20  # messages looked at between two frames
+EARLY_TURN_S = 0.1  # and so often while start-up goes on
 COMMAND = "command/"
 
 
@@ -40,16 +44,16 @@ class RemoteAccess:
 
 
 class RemoteControl:
-    """`say_state` publishes a retained state, `say` an answer; `inbound` is the transport's. A context manager: at the
-    end, work that a command began is ended. All of it is the main loop's, but `section`.
+    """`say_state` publishes a retained state, `say` an answer, from any thread; `inbound` is the transport's.
 
+    A context manager: inside, commands are answered, until `open_to` by a thread of its own, from then on by the main
+    loop's `attend`; at the end, work that a command began is ended. All of it is the main thread's, but `section`.
     `unix_if_trusted` gives unix seconds, None while the time of day cannot be believed.
     """
 
     def __init__(
         self,
         access: RemoteAccess,
-        site: Site,
         inbound: Queue[Inbound],
         say_state: Callable[[Message], None],
         say: Callable[[Message], None],
@@ -59,15 +63,22 @@ class RemoteControl:
         settings = begun.local.remote
         seen = SeenIds(store.folder.parent / FILE, settings.kept_command_ids)
         self._enabled = settings.enabled
-        self._site = site
         self._inbound = inbound
         self._configs = ConfigControl(begun, store, access.models_dir, say_state)
         max_answer_bytes = begun.config.mqtt.max_payload_bytes
         self._commands = CommandControl(
             settings, seen, say, unix_if_trusted=unix_if_trusted, max_answer_bytes=max_answer_bytes
         )
-        self._desk = Desk(site, begun.config, store, access.models_dir)
+        self._desk = Desk(None, begun.config, store, access.models_dir)
         self._disabled = 0
+        self._started = threading.Event()
+        self._early = threading.Thread(target=self._attend_early, name="remote", daemon=True)
+
+    def open_to(self, site: Site) -> None:
+        """Start-up is over: the agent can be seen and changed; `attend` answers from now on, also what the process
+        before this one has left."""
+        self._end_early()
+        self._desk.site = site
         if self._enabled:
             self._commands.resume()
 
@@ -87,14 +98,11 @@ class RemoteControl:
         return self._configs.restart or self._desk.restart
 
     def attend(self) -> None:
-        """Looks at what came since the last time, and goes on with what is under way."""
-        for _ in range(MOST_PER_TURN):
-            with suppress(Empty):
-                self._hear(self._inbound.get_nowait())
-                continue
-            break
+        """Looks at what came since the last time, and goes on with what is under way; after `open_to`."""
+        self._hear_all()
         if self._enabled:
-            self._configs.attend(self._site.look(), self._site.apply)
+            site = self._desk.running()
+            self._configs.attend(site.look(), site.apply)
             self._desk.config = self._configs.config
             self._commands.attend(self._desk)
 
@@ -108,10 +116,27 @@ class RemoteControl:
         }
 
     def __enter__(self) -> RemoteControl:
+        self._early.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._end_early()
         self._commands.close(self._desk)
+
+    def _attend_early(self) -> None:
+        while not self._started.wait(EARLY_TURN_S):
+            self._hear_all()
+
+    def _end_early(self) -> None:
+        self._started.set()
+        self._early.join()
+
+    def _hear_all(self) -> None:
+        for _ in range(MOST_PER_TURN):
+            with suppress(Empty):
+                self._hear(self._inbound.get_nowait())
+                continue
+            break
 
     def _hear(self, inbound: Inbound) -> None:
         if not self._enabled:

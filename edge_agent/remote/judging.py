@@ -21,7 +21,7 @@ MAX_ERROR_CHARS = 500
 
 
 class Judging:
-    """The note in `folder`. `harmless`: sha256 of the text that runs already, for which nothing is looked up or written.
+    """The note in `folder`. `harmless`: sha256 of the text that runs already, which is neither looked up nor noted.
 
     It needs not outlast a power cut, which is no fault of a text: so it costs no wait for the disk. Where the disk
     takes nothing there is no note.

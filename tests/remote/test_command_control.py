@@ -66,7 +66,7 @@ class FakeSite:
         return self.frame if camera == "left" else None
 
     def ledger(self) -> Mapping[str, Any]:
-        return {"days": {}}
+        return {"today": {}, "all": {}}
 
     def discard_plans(self) -> list[str]:
         self.asked.append("discard_plans")
@@ -275,6 +275,24 @@ def test_time_is_read_with_any_fraction_whatever_the_python(text: str, unix: flo
 def test_time_that_is_none_is_refused(text: object) -> None:
     with pytest.raises(ConfigError, match="expires_at is no time"):
         unix_s(text)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_while_start_up_goes_on_each_command_is_done_or_busy_and_may_come_again(device: Device, name: str) -> None:
+    args = {"snapshot": {"camera": "left"}, "log-level": {"level": "info"}, "rollback": {"model": "ppocrv4-mobile-det"}}
+    device.desk.site = None
+    body = device.answer(name, {"id": "c-1", "args": args.get(name, {})})
+    if name in ("config-history", "log-level", "ping"):
+        assert body["state"] == "done"
+        return
+    assert body["state"] == "busy"
+    assert "the device is starting" in body["reason"]
+    assert device.site.asked == []
+    assert device.desk.restart is None
+    device.desk.site = device.site
+    again = device.answer(name, {"id": "c-1", "args": args.get(name, {})})
+    assert again["state"] in ("accepted", "done", "failed")
+    device.control.close(device.desk)
 
 
 def test_flood_of_commands_is_neither_carried_out_nor_answered_one_by_one(tmp_path: Path) -> None:
