@@ -53,7 +53,8 @@ def build_detector(spec: ModelSpec, original: onnx.ModelProto) -> onnx.ModelProt
 def build_recogniser(
     spec: ModelSpec, original: onnx.ModelProto, characters: tuple[str, ...], variant: Variant
 ) -> Built:
-    """uint8 lines in, winning class and its probability out; the `latin` variant with the cut head."""
+    """uint8 lines in, winning class and its probability out, and the margins of the code characters where model.yaml
+    declares them; the `latin` variant with the cut head."""
     everything = tuple(range(len(characters)))
     kept = tuple(charset.latin(characters)) if variant == "latin" else everything
     if has_agreed_tensors(spec, original):
@@ -68,8 +69,11 @@ def build_recogniser(
         )
     if variant == "latin":
         model = surgery.cut_charset(model, kept)
-    model = finish(surgery.recogniser_tail(_uint8_head(spec, rewrite(model))), spec)
-    return Built(model, tuple(characters[i] for i in kept), kept)
+    written = tuple(characters[i] for i in kept)
+    has_margins = surgery.CODE_MARGIN in {tensor.name for tensor in spec.outputs}
+    codes = charset.codes(written) if has_margins else ()
+    model = finish(surgery.recogniser_tail(_uint8_head(spec, rewrite(model)), codes), spec)
+    return Built(model, written, kept)
 
 
 def build_encoder(spec: ModelSpec, sources: Mapping[Role, bytes]) -> onnx.ModelProto:

@@ -7,6 +7,7 @@ the space, which PP-OCR appends. Files are JSON lists: no character, U+2028 or U
 from __future__ import annotations
 
 import json
+import string
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from pathlib import Path
 from edge_agent.errors import ModelError
 
 BLANK = ""
+# what lots, dates, serial numbers and the like are written in, and what is mistaken for it; the blank first
+CODE_CHARACTERS = (BLANK, " ", *string.digits, *string.ascii_uppercase, *string.ascii_lowercase, *"./-:,()+#*&%|")
 # Latin letters no European language writes today; each looks like a letter that one does
 OLD_LETTERS = frozenset("ĸŉſĿŀĲĳ")
 OTHER_LETTERS = frozenset("ȘșȚțẞ")
@@ -33,6 +36,12 @@ def from_metadata(text: str, *, space_appended: bool) -> tuple[str, ...]:
     characters = text.removesuffix("\n").split("\n")
     characters = [character.removesuffix("\r") for character in characters]
     return (BLANK, *characters, " ") if space_appended else (BLANK, *characters)
+
+
+def codes(charset: Sequence[str]) -> list[int]:
+    """The classes of the code characters that the charset has, in the order of CODE_CHARACTERS."""
+    classes = {character: n for n, character in reversed(list(enumerate(charset)))}
+    return [classes[character] for character in CODE_CHARACTERS if character in classes]
 
 
 def latin(charset: Sequence[str]) -> list[int]:

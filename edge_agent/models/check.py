@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 import yaml
+from onnx import numpy_helper
 
 from edge_agent.errors import ModelError, in_one_line
 from edge_agent.models import surgery
@@ -115,9 +117,9 @@ def verify_detector(spec: ModelSpec, original: bytes, made: bytes) -> str:
 
 
 def verify_recogniser(spec: ModelSpec, original: bytes, made: bytes, kept: Sequence[int] = ()) -> str:
-    """Compares the winning class of every step and its probability, among the classes that were kept."""
+    """Compares the winning class of every step, its probability and the code characters', among the classes kept."""
     assert spec.recogniser is not None
-    old, new = session(original), session(made)
+    old, new, codes = session(original), session(made), code_classes(made)
     if takes_agreed_tensors(new, old):
         return "as the user's graph gives it"
     worst, steps, characters, wrong = 0.0, 0, 0, 0
@@ -133,6 +135,10 @@ def verify_recogniser(spec: ModelSpec, original: bytes, made: bytes, kept: Seque
             characters += int((index > 0)[clear].sum())
             wrong += int((found != index)[clear].sum())
             worst = worst_of((got[surgery.PROBABILITY] - probability)[clear], worst)
+            if surgery.CODE_MARGIN in got:
+                margins = got[surgery.CODE_MARGIN].astype(np.float64)
+                wanted = shares_among(want, kept)[1][..., codes]
+                worst = worst_of((got[surgery.PROBABILITY][..., None] * np.exp(margins) - wanted)[clear], worst)
     if wrong or not worst <= PROBABILITY_TOLERANCE:
         raise ModelError(
             f"{spec.name}: {wrong} of {steps} steps read another character than the original, probabilities differ by "
@@ -144,15 +150,28 @@ def verify_recogniser(spec: ModelSpec, original: bytes, made: bytes, kept: Seque
 def among_kept(probabilities: Array, kept: Sequence[int]) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
     """Winner (N, T) among the kept classes, its probability there, and where the original leaves no doubt.
 
-    `probabilities` float (N, T, C). A softmax over fewer classes is the old one divided by the kept classes' share.
+    `probabilities` float (N, T, C).
     """
-    some = probabilities.astype(np.float64)
-    some = some[..., list(kept)] if kept else some
-    share = some.sum(axis=-1)
-    shares = some / np.maximum(share, 1e-30)[..., None]
+    share, shares = shares_among(probabilities, kept)
     best = np.sort(shares, axis=-1)[..., -2:]
     clear = (share > KEPT_SHARE) & (best[..., 1] - best[..., 0] > CLEAR_LEAD)
     return shares.argmax(axis=-1), best[..., 1], clear
+
+
+def shares_among(probabilities: Array, kept: Sequence[int]) -> tuple[Array, Array]:
+    """The kept classes' share of all (N, T), and the probabilities among them (N, T, kept), float64: a softmax over
+    fewer classes is the old one divided by their share. `probabilities` float (N, T, C)."""
+    some = probabilities.astype(np.float64)
+    some = some[..., list(kept)] if kept else some
+    share = some.sum(axis=-1)
+    return share, some / np.maximum(share, 1e-30)[..., None]
+
+
+def code_classes(made: bytes) -> list[int]:
+    """The classes that a built recogniser gives margins of; none where it gives no margins."""
+    stored = onnx.load_model_from_string(made).graph.initializer
+    found = [tensor for tensor in stored if tensor.name == surgery.CODE_CLASSES]
+    return [int(n) for n in numpy_helper.to_array(found[0])] if found else []
 
 
 def verify_encoder(spec: ModelSpec, made: bytes, directory: Path, original: bytes | None = None) -> str:

@@ -173,10 +173,7 @@ def _recogniser(folder: Path, model: onnx.ModelProto, wish: Wish, files: dict[st
     low, high = [1, height, WIDTH_BUCKETS_PX[0], 3], [16, height, WIDTH_BUCKETS_PX[-1], 3]
     return {
         "inputs": [{"name": IMAGE_INPUT, "dtype": "uint8", "shape": [None, height, None, 3]}],
-        "outputs": [
-            {"name": "index", "dtype": "int32", "shape": [None, None]},
-            {"name": "probability", "dtype": "float32", "shape": [None, None]},
-        ],
+        "outputs": _recogniser_outputs(model),
         "normalisation": _normalisation(wish),
         "profiles": [_profile(low, [8, height, 320, 3], high)],
         "recogniser": {
@@ -191,6 +188,17 @@ def _recogniser(folder: Path, model: onnx.ModelProto, wish: Wish, files: dict[st
     }
 
 
+def _recogniser_outputs(model: onnx.ModelProto) -> list[dict[str, Any]]:
+    """What the made graph gives; one that ends in index and probability already stays as it is."""
+    outputs: list[dict[str, Any]] = [
+        {"name": surgery.INDEX, "dtype": "int32", "shape": [None, None]},
+        {"name": surgery.PROBABILITY, "dtype": "float32", "shape": [None, None]},
+        {"name": surgery.CODE_MARGIN, "dtype": "float32", "shape": [None, None, None]},
+    ]
+    names = {value.name for value in model.graph.output}
+    return [output for output in outputs if output["name"] in names] if surgery.INDEX in names else outputs
+
+
 def _step_px(model: onnx.ModelProto, height_px: int) -> int:
     """Pixels that one step of the output covers, found by running the graph once; 8 where there is no runtime."""
     if check.runtime_missing() is not None:
@@ -201,7 +209,7 @@ def _step_px(model: onnx.ModelProto, height_px: int) -> int:
 
 def _class_count(model: onnx.ModelProto, otherwise: int) -> int:
     """Classes of the classifier; `otherwise` for a graph that ends in index and probability already."""
-    if {value.name for value in model.graph.output} == {surgery.INDEX, surgery.PROBABILITY}:
+    if {value.name for value in model.graph.output} >= {surgery.INDEX, surgery.PROBABILITY}:
         return otherwise
     return surgery.class_count(surgery.constants_to_initializers(model))
 

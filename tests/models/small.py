@@ -129,6 +129,7 @@ def spec_values(name: str, task: str, source: Mapping[str, Any]) -> dict[str, An
         values["outputs"] = [
             {"name": "index", "dtype": "int32", "shape": [None, None]},
             {"name": "probability", "dtype": "float32", "shape": [None, None]},
+            {"name": "code_margin", "dtype": "float32", "shape": [None, None, None]},
         ]
         values["recogniser"] = {
             "height_px": 48,

@@ -48,3 +48,9 @@ def test_latin_keeps_what_labels_carry_and_the_order() -> None:
 
 def test_latin_leaves_entries_of_several_characters_out() -> None:
     assert charset.latin(("", "ab", "a", "")) == [0, 2]
+
+
+def test_codes_are_the_classes_of_code_characters_in_their_own_order() -> None:
+    characters = ("", "b", "é", "0", "B", "|", " ")
+    assert [characters[n] for n in charset.codes(characters)] == ["", " ", "0", "B", "b", "|"]
+    assert charset.codes(charset.CODE_CHARACTERS) == list(range(len(charset.CODE_CHARACTERS)))

@@ -54,6 +54,20 @@ def test_recogniser_that_is_a_little_off_is_refused_with_the_numbers() -> None:
         check.verify_recogniser(spec, original, nudged(made, 0.1))
 
 
+def test_margins_of_other_characters_than_said_are_refused() -> None:
+    spec, original = spec_of("text_recognition"), small.recogniser().SerializeToString()
+    made = build(spec, {"onnx": original})["full"].model
+    codes = next(tensor for tensor in made.graph.initializer if tensor.name == "code.classes")
+    for node in made.graph.node:
+        if node.op_type == "Gather" and codes.name in node.input:
+            made.graph.initializer.append(
+                numpy_helper.from_array(numpy_helper.to_array(codes)[::-1].copy(), "other.classes")
+            )
+            node.input[1] = "other.classes"
+    with pytest.raises(ModelError, match="probabilities differ by up to"):
+        check.verify_recogniser(spec, original, made.SerializeToString())
+
+
 def test_cut_head_is_compared_among_the_kept_classes() -> None:
     spec, original = spec_of("text_recognition"), small.recogniser().SerializeToString()
     latin = build(spec, {"onnx": original})["latin"]

@@ -278,7 +278,23 @@ def test_declared_height_of_lines_is_the_graphs(models_dir: Path, tmp_path: Path
     assert {v.name: v.type.tensor_type.elem_type for v in made.graph.output} == {
         "index": TensorProto.INT32,
         "probability": TensorProto.FLOAT,
+        "code_margin": TensorProto.FLOAT,
     }
+
+
+@pytest.mark.parametrize("margins", [True, False])
+def test_graph_that_ends_in_index_and_probability_may_have_margins_or_not(
+    models_dir: Path, tmp_path: Path, margins: bool
+) -> None:
+    take(models_dir, write(tmp_path, small.recogniser()), "text_recognition")
+    agreed = onnx.load(models_dir / "mine" / "model.onnx")
+    helper.set_model_props(agreed, {"character": "".join(f"{character}\n" for character in small.CHARACTERS)})
+    if not margins:
+        kept = [value for value in agreed.graph.output if value.name != "code_margin"]
+        del agreed.graph.output[:]
+        agreed.graph.output.extend(kept)
+    spec = take(models_dir, write(tmp_path, agreed), "text_recognition", name="again")
+    assert ("code_margin" in [tensor.name for tensor in spec.outputs]) is margins
 
 
 def test_written_model_yaml_says_only_what_there_is_to_say(models_dir: Path, tmp_path: Path) -> None:

@@ -125,6 +125,26 @@ def test_recogniser_tail_gives_the_winner_and_its_probability() -> None:
     np.testing.assert_allclose(got["probability"], p.max(axis=2), atol=1e-7)
 
 
+def test_recogniser_tail_gives_how_far_code_characters_are_behind_the_winner() -> None:
+    model = surgery.raise_opset(small.recogniser())
+    x = normal(pictures(48, 96))
+    p = small.run(model, x=x)["p"]
+    got = small.run(surgery.recogniser_tail(model, [0, 3, 1]), x=x)
+    assert got["code_margin"].dtype == np.float32
+    assert (got["code_margin"] <= 0).all()
+    log_p = np.log(got["probability"])[..., None] + got["code_margin"]
+    np.testing.assert_allclose(log_p, np.log(p[..., [0, 3, 1]]), atol=1e-5)
+    assert "code_margin" not in small.run(surgery.recogniser_tail(model), x=x)
+
+
+def test_recogniser_tail_refuses_a_graph_without_softmax() -> None:
+    model = surgery.raise_opset(small.recogniser())
+    model.graph.node[-1].op_type = "Sigmoid"
+    del model.graph.node[-1].attribute[:]
+    with pytest.raises(ModelError, match="does not end in a softmax"):
+        surgery.recogniser_tail(model)
+
+
 def test_tail_takes_a_graph_whose_output_has_the_agreed_name_already() -> None:
     model = surgery.raise_opset(small.detector())
     model.graph.node[-1].output[0] = "probability"
