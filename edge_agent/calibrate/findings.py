@@ -272,6 +272,7 @@ class Findings:
     "FP16"). `verdict`: promoted: in use since `promoted_at`; passed: would be, but for --dry-run; refused: for
     `reasons`, and `advice` is what to try. `ranges`: (low, high) by tensor, of the method chosen. `came_from`: sha256
     by what it is of. `after` is None where no INT8 engine came into being. `changed_count` counts all changed lines.
+    `smoothing`: the recipe's, None where the channels before matrix products stayed as they were.
     """
 
     model: str
@@ -300,6 +301,7 @@ class Findings:
     tried: tuple[Tried, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     search_stopped: str = ""
+    smoothing: float | None = None
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     came_from: Mapping[str, str] = field(default_factory=dict)
 

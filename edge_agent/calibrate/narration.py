@@ -86,6 +86,7 @@ class Narrator:
             tried=tuple(Tried.of(attempt) for attempt in found.attempts),
             conflicts=found.conflicts,
             search_stopped=found.stopped,
+            smoothing=subject.recipe.smoothing if earned.ranges.divisors else None,
             ranges=dict(earned.ranges.by_method[found.method]),
             came_from={**subject.came_from(), "collection": self.frames.digest},
         )
@@ -114,6 +115,7 @@ class Narrator:
             "feeds": self.subject.feeds.digest,
             "method": earned.found.method,
             "batches": earned.ranges.batches,
+            "smoothing": self.subject.recipe.smoothing,
             "groups": list(earned.found.chosen),
             "judgement": {"passed": all(judgement.passed for judgement in judgements), **figures, **speedup},
         }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +33,22 @@ STATISTICS = ("lowest", "highest", "sum", "sample")
 @dataclass(frozen=True)
 class Ranges:
     """(lowest, highest) by method and tensor, from `batches` feeds; `percentile` is the share method percentile
-    covers, %."""
+    covers, %. `divisors`: what the channels of a tensor were divided by before (edge_agent.calibrate.smoothing)."""
 
     by_method: Mapping[Method, Mapping[str, Range]]
     batches: int
     percentile: float
+    divisors: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """As JSON text; the same for equal ranges."""
         return json.dumps(
-            {"batches": self.batches, "percentile": self.percentile, "by_method": self.by_method},
+            {
+                "batches": self.batches,
+                "percentile": self.percentile,
+                "by_method": self.by_method,
+                "divisors": self.divisors,
+            },
             sort_keys=True,
             allow_nan=False,
         )
@@ -56,13 +62,14 @@ class Ranges:
                 method: {tensor: (float(low), float(high)) for tensor, (low, high) in ranges.items()}
                 for method, ranges in values["by_method"].items()
             }
-            return Ranges(by_method, int(values["batches"]), float(values["percentile"]))
+            divisors = {tensor: tuple(map(float, channels)) for tensor, channels in values["divisors"].items()}
+            return Ranges(by_method, int(values["batches"]), float(values["percentile"]), divisors)
         except (AttributeError, KeyError, TypeError, ValueError) as exc:
             raise CalibrationRefused(f"stored ranges cannot be read ({exc}); calibrate afresh") from exc
 
 
 def measure(
-    onnx_path: Path,
+    source: Path | onnx.ModelProto,
     tensors: Sequence[str],
     feeds: Iterable[Feed],
     promised: int,
@@ -71,7 +78,7 @@ def measure(
     report: Callable[[float], None] = lambda share: None,
     percentile: float = 99.999,
 ) -> Ranges:
-    """The ranges of `tensors` over `promised` feeds of the float model.
+    """The ranges of `tensors` over `promised` feeds of the float model, a file or the model itself, which is used up.
 
     `report` is told the share done, 0 to 1, after every feed. Raises EngineError when the model fails on a feed, and
     CalibrationRefused when fewer or more feeds came than promised or none, for a tensor that the model does not make,
@@ -79,7 +86,7 @@ def measure(
     """
     if promised < 1 or not tensors:
         raise CalibrationRefused(f"{promised} feeds for {len(tensors)} tensors; expected at least one of each")
-    session, names = _session(onnx_path, tensors, threads)
+    session, names = _session(source, tensors, threads)
     histograms = {tensor: Histogram(tensor) for tensor in tensors}
     done = 0
     for feed in feeds:
@@ -101,16 +108,18 @@ def measure(
     return Ranges(by_method, done, percentile)
 
 
-def _session(onnx_path: Path, tensors: Sequence[str], threads: int) -> tuple[onnxruntime.InferenceSession, list[str]]:
+def _session(
+    source: Path | onnx.ModelProto, tensors: Sequence[str], threads: int
+) -> tuple[onnxruntime.InferenceSession, list[str]]:
     """A session of the model with statistics for outputs, and these outputs' names."""
-    model, names = with_statistics(onnx.load(onnx_path), tensors)
+    model, names = with_statistics(onnx.load(source) if isinstance(source, Path) else source, tensors)
     options = session_options(threads)
     # statistics as soon as their tensor is there, which is then freed: 480 MB instead of 970 (PP-OCRv6 detector)
     options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
     try:
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=list(PROVIDERS))
     except ORT_ERRORS as exc:
-        raise EngineError(f"{onnx_path} with statistics cannot be loaded: {in_one_line(exc)}") from exc
+        raise EngineError(f"the model with statistics cannot be loaded: {in_one_line(exc)}") from exc
     return session, names
 
 

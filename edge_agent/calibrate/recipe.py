@@ -56,6 +56,8 @@ class Recipe(Section):
     """How ranges come from what was seen; auto: the one that does least damage."""
     percentile: Annotated[float, Field(gt=50, lt=100)] = 99.999
     """Share of values, %, that the range of method percentile covers."""
+    smoothing: Share | None = None
+    """How much of what stands out among the channels before a matrix product its weights take up; none: nothing."""
     float_groups: tuple[str, ...] = ()
     """Groups of nodes that stay float, beside those that always do; `*` at the end stands for any ending."""
     quantised_groups: tuple[str, ...] = ()

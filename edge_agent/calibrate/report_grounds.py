@@ -246,6 +246,11 @@ def ranges(findings: Findings) -> Markup:
         f"What {count_of(len(widest), 'tensor')} held while the float model ran{by_method}; the widest first, on a "
         "logarithmic scale to both sides of zero. One scale of 256 steps has to hold each of them."
     )
+    if findings.smoothing is not None:
+        intro += (
+            " Channels before matrix products were evened out (names that end in .evened): the weights took up "
+            f"{number(findings.smoothing)} of what stood out."
+        )
     parts = [element("p", {"class": "quiet"}, intro), range_table(widest[:RANGES_SHOWN], axis)]
     if len(widest) > RANGES_SHOWN:
         rest = range_table(widest[RANGES_SHOWN:], axis)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -22,6 +22,7 @@ from edge_agent.calibrate.groups import Group, groups_of
 from edge_agent.calibrate.quantise import Scheme, quantise, tensors_to_measure
 from edge_agent.calibrate.ranges import Ranges, measure
 from edge_agent.calibrate.recipe import METHODS, Method, Recipe
+from edge_agent.calibrate.smoothing import divisors_of, smoothed
 from edge_agent.calibrate.trial import BuildFailed
 from edge_agent.errors import CalibrationRefused, ModelError
 from edge_agent.files import write_atomically
@@ -93,6 +94,7 @@ class Subject:
             "recorded": self.feeds.binding.key,
             "methods": self.methods,
             "percentile": self.recipe.percentile,
+            "smoothing": self.recipe.smoothing,
             "groups": [[group.name, group.nodes, group.default_float] for group in self.groups],
             "versions": {
                 "edge_agent": __version__,
@@ -114,9 +116,12 @@ class Subject:
         if kept is not None:
             report(1.0)
             return Ranges.from_json(kept)
+        usable = self.nodes(group.name for group in self.groups if not group.default_float)
+        divisors = self.divisors(usable, threads)
+        model = smoothed(self.float_model, usable, divisors)
         ranges = measure(
-            self.onnx_path,
-            self.tensors(),
+            model,
+            tensors_to_measure(model, usable, self.scheme),
             self.feeds.feeds(),
             len(self.feeds),
             self.methods,
@@ -124,13 +129,16 @@ class Subject:
             report,
             self.recipe.percentile,
         )
+        ranges = replace(ranges, divisors=divisors)
         cache.put(ranges.to_json())
         return ranges
 
-    def tensors(self) -> tuple[str, ...]:
-        """The tensors whose ranges some set of groups may need."""
-        usable = self.nodes(group.name for group in self.groups if not group.default_float)
-        return tensors_to_measure(self.float_model, usable, self.scheme)
+    def divisors(self, nodes: Sequence[str], threads: int) -> Mapping[str, tuple[float, ...]]:
+        """What channels of activations are divided by, where the recipe wants them evened out."""
+        if self.recipe.smoothing is None:
+            return {}
+        found = divisors_of(self.onnx_path, nodes, self.feeds.feeds(), self.recipe.smoothing, threads)
+        return {tensor: tuple(map(float, channels)) for tensor, channels in found.items()}
 
     def quantised(self, ranges: Ranges, method: Method, names: Sequence[str]) -> bytes:
         """The Q/DQ file with these groups in INT8. CalibrationRefused where it breaks the backend's rules."""
@@ -142,7 +150,9 @@ class Subject:
             "feeds": self.feeds.digest,
             "groups": ",".join(sorted(names)),
         }
-        model = quantise(self.float_model, ranges.by_method[method], self.nodes(names), self.scheme, origin)
+        nodes = self.nodes(names)
+        source = smoothed(self.float_model, nodes, ranges.divisors)
+        model = quantise(source, ranges.by_method[method], nodes, self.scheme, origin)
         faults = placement.faults(model) if self.scheme == "tensorrt" else []
         if faults:
             raise CalibrationRefused(
