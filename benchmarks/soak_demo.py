@@ -3,10 +3,10 @@
     nice python benchmarks/soak_demo.py --minutes 30
 
 `edge-agent demo` as it is: the default models, the sample video again and again, a broker, a subscriber. Its agent
-gets one thread (backend.threads) and, as a service has it, an outbox and telemetry on disk. Resident memory, threads and
-open files of the agent and of the demo around it are looked at every second. Prints them after they have settled, at the
-end and at most, with the medians of each tenth of the time, and one JSON object with --json; exits with 1 where something
-grew. Needs the models, and Mosquitto or aMQTT.
+gets one thread (backend.threads) and, as a service has it, an outbox and telemetry on disk. Resident memory, threads
+and open files of the agent and of the demo around it are looked at every second. Prints them after they have settled,
+at the end and at most, with the medians of each tenth of the time, and one JSON object with --json; exits with 1 where
+something grew. Needs the models, and Mosquitto or aMQTT.
 """
 
 from __future__ import annotations

@@ -1,27 +1,40 @@
-"""The soak's account: what is not in order is found. The soak itself takes minutes and is run by hand."""
+"""The soaks' accounts: what is not in order is found. The soaks themselves take minutes and are run by hand."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
 from collections import defaultdict
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
+from edge_agent.config import without_file
+from edge_agent.telemetry.history import find_history_dir
 from tests.conftest import ROOT
+
+
+def program(name: str) -> ModuleType:
+    """A module of benchmarks/, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up, and soak_demo imports soak
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
 def soak() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("soak", ROOT / "benchmarks" / "soak.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return program("soak")
+
+
+@pytest.fixture(scope="module")
+def soak_demo(soak: ModuleType) -> ModuleType:
+    return program("soak_demo")
 
 
 def ledger(produced: int, delivered: int, queued: int = 0, **dropped: int) -> dict[str, Any]:
@@ -71,3 +84,25 @@ def test_growth_of_a_process_that_has_settled_is_named_and_its_beginning_is_not(
     growing = soak.Footprint(0.0, [200.0 + n for n in range(150)], list(range(150)), list(range(150)))
     named = list(soak.footprint_faults(soak.footprint_of(growing)))
     assert [fault.split(" grew")[0] for fault in named] == ["memory", "threads", "files"]
+
+
+def test_half_hour_is_told_tenth_by_tenth_and_growth_in_it_is_named(soak: ModuleType, soak_demo: ModuleType) -> None:
+    steady = soak.Footprint(0.0, [400.0] * 600, [10] * 600, [14] * 600)
+    leaking = soak.Footprint(0.0, [400.0 + n / 10 for n in range(600)], [10] * 600, [14] * 600)
+    processes = {name: soak_demo.of_process(life) for name, life in (("agent", leaking), ("demo", steady))}
+    assert processes["demo"]["tenths"] == {"rss_mb": [400.0] * 10, "threads": [10] * 10, "files": [14] * 10}
+    assert processes["agent"]["tenths"]["rss_mb"][-1] > processes["agent"]["tenths"]["rss_mb"][0] + 50
+    (fault,) = soak.footprint_faults(processes["agent"])
+    figures = {"readings": 9, "minutes": 10, "load_15_min": 1.0, "processes": processes, "faults": [f"agent: {fault}"]}
+    assert "NOT IN ORDER: agent: memory grew from" in soak_demo.table(figures)
+
+
+def test_agent_of_the_half_hour_runs_with_one_thread_and_keeps_what_a_service_keeps(
+    soak_demo: ModuleType, tmp_path: Path
+) -> None:
+    program, *words = soak_demo.agent_command(tmp_path)
+    environ = dict(word.split("=", 1) for word in words if word.startswith("EDGE_AGENT_"))
+    config = without_file(environ)
+    assert program == "env"
+    assert (config.backend.threads, config.outbox.kind) == (1, "disk")
+    assert find_history_dir(config) == tmp_path / "telemetry"
