@@ -54,6 +54,7 @@ from edge_agent.telemetry.vitals import Vitals
 from edge_agent.telemetry.watch import BoardWatch, Signs
 from edge_agent.transports import TRANSPORTS
 from edge_agent.transports.base import Transport
+from edge_agent.web_site import AgentWebSite, web_page
 
 log = logging.getLogger(__name__)
 
@@ -94,16 +95,22 @@ def run_agent(
         tell_of_run_before(words, events)
         outbox = open_outbox(config.outbox, clock, events.say)
         opened.callback(outbox.close)
-        events.attach(outbox.put)
+        board = Board(outbox)
+        page = AgentWebSite(config, board) if config.web.enabled else None
+        put = outbox.put if page is None else page.overhearing(outbox.put)
+        events.attach(put)
         for camera in cameras:
             camera.number_from(outbox.next_seq(camera.name))
         board = Board(outbox)
         publisher = opened.enter_context(publishing(config, outbox, board, events))
         board.say_health("starting", reason="loading models")
         enter("loading models")
+        if page is not None:
+            state_dir = None if access is None else access.store.folder.parent
+            opened.enter_context(web_page(config.web, page, state_dir, events.say))
         remote = None
         if access is not None:
-            remote = opened.enter_context(remote_control(access, publisher, board, outbox, clock))
+            remote = opened.enter_context(remote_control(access, publisher, board, put, clock))
         report = BuildReport(board, notifier, stop, enter)
         meanwhile = config.backend.tensorrt.serve_while_building
         pipeline = opened.enter_context(load_pipeline(config, models_dir, report, serve_while_building=meanwhile))
@@ -113,12 +120,14 @@ def run_agent(
             raise StoppedEarly
         calibration_dir = find_calibration_dir(config.calibration.directory, models_dir)
         recorder = opened.enter_context(recording(config.calibration, calibration_dir))
-        results = Results(outbox.put, clock, NoTextLimit(config.pipeline.no_text_interval_s), recorder)
+        results = Results(put, clock, NoTextLimit(config.pipeline.no_text_interval_s), recorder)
         agent = Agent(pipeline, mailbox, cameras, outbox, board, vitals, results, publisher, clock)
         agent.calibrating = ProgressWatch(calibration_dir / PROGRESS_FILE)
         if remote is not None:
             agent.open_to(remote)
-        report_to = opened.enter_context(outlets(config, outbox.put))
+        if page is not None:
+            page.open_to(agent)
+        report_to = opened.enter_context(outlets(config, put))
         agent.sampler = opened.enter_context(sampler(config, agent, report_to))
         opened.enter_context(running(cameras))
         notifier.ready(f"reading {len(cameras)} cameras")
@@ -323,10 +332,10 @@ def sampler(config: Config, agent: Agent, report_to: Callable[[Message], None]) 
 
 
 def remote_control(
-    access: RemoteAccess, publisher: Publisher, board: Board, outbox: Outbox, clock: DeviceClock
+    access: RemoteAccess, publisher: Publisher, board: Board, put: Callable[[Message], None], clock: DeviceClock
 ) -> RemoteControl:
     """The way in for changes and commands from afar."""
-    return RemoteControl(access, publisher.inbound, board.say, outbox.put, clock.unix_if_trusted)
+    return RemoteControl(access, publisher.inbound, board.say, put, clock.unix_if_trusted)
 
 
 def shown_state(status: CameraStatus) -> CameraState:

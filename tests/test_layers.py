@@ -54,6 +54,8 @@ MAY_IMPORT = {
         "service",
         "telemetry",
         "transports",
+        "web",
+        "web_site",
     },
     "agent_report": {"agent", "cameras.status", "frame_recorder", "outbox.base"},
     "agent_site": {"agent", "agent_report", "live", "remote.trial"},
@@ -100,7 +102,8 @@ MAY_IMPORT = {
     "mailbox": set(),
     "outbox": set(),
     "service": set(),
-    "web": {"remote.bucket", "schema", "telemetry.metrics"},
+    "web": {"schema", "telemetry.metrics", "transports.base"},
+    "web_site": {"agent", "board", "telemetry.history", "web"},
     "models": set(),
 }
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import statistics
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
+from edge_agent.config import WebConfig, load
 from edge_agent.demo.broker import Broker, open_broker
 from edge_agent.demo.child import Child, started
 from edge_agent.demo.scorecard import Scorecard
@@ -34,6 +36,7 @@ from edge_agent.settings.sources import STORED_KINDS
 CAMERA = "line1"
 DEVICE = "demo"
 BASE_TOPIC = "edge"
+PAGE_HOST = "127.0.0.1"
 OUT = Path("demo-out")
 NO_READING_S = 120.0  # from one reading to the next; then the demo gives up
 LOG_LINES = 20
@@ -109,6 +112,7 @@ def _run(options: DemoOptions, agent: Sequence[str]) -> int:
             started("agent", [*agent, "--config", str(config)], options.out / "agent.log") as child,
         ):
             say(f"starting the agent: loading models ... (log: {child.log})")
+            say(f"the page: {page_address(config)}")
             say(f"raw messages: {raw_messages(running)}")
             show = Show(options, scorecard)
             code = show.until_done(subscriber, child, running.child)
@@ -138,6 +142,7 @@ def write_config(options: DemoOptions, running: Broker, camera: Mapping[str, Any
             "base_topic": BASE_TOPIC,
             "protocol": running.protocol,
         },
+        "web": {"enabled": True, "port": page_port()},
         "outbox": {"kind": "memory"},  # the next demo is not to begin with what was left of this one
     }
     path = options.out / "config.yaml"
@@ -146,6 +151,19 @@ def write_config(options: DemoOptions, running: Broker, camera: Mapping[str, Any
     path.chmod(0o600)  # it may be there from before
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def page_port() -> int:
+    """The page's usual port, or another one where that is taken."""
+    for port in (WebConfig().port, 0):
+        with suppress(OSError), socket.create_server((PAGE_HOST, port)) as listening:
+            return int(listening.getsockname()[1])
+    raise ConfigError(f"no port of {PAGE_HOST} is free for the page")
+
+
+def page_address(config: Path) -> str:
+    """Where the page is."""
+    return f"http://{PAGE_HOST}:{load(config, {}).web.port}/"
 
 
 def raw_messages(running: Broker) -> str:
@@ -255,7 +273,7 @@ def where_next(options: DemoOptions) -> list[str]:
         "  docs/first-steps.md      from here to a label of your own",
         "  edge-agent read label.jpg --draw drawn/         your pictures, read once and drawn",
         "  make demo SOURCE=/dev/video0                    your camera; a file, a folder or an RTSP URL as well",
-        "  edge-agent demo --keep                          leaves the broker up, for the raw messages",
+        "  edge-agent demo --keep                          leaves the broker and the page up",
     ]
 
 

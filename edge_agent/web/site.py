@@ -1,0 +1,85 @@
+"""WebSite: what the door sees of the running agent, and may ask of it. Every method may be called from any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from edge_agent.config import Config
+from edge_agent.records import Frame
+from edge_agent.web.ring import Ring
+
+
+class Refused(Exception):
+    """What is answered in the place of what was asked for: an HTTP status, a code for programs, a text for people."""
+
+    def __init__(self, status: int, code: str, text: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.code = code
+        self.text = text
+        self.headers = dict(headers or {})
+
+
+@dataclass(frozen=True)
+class CameraNow:
+    """How a camera is; `last_frame_at` unix s; `fps` of frames that it gives, `read_fps` of those that are read."""
+
+    name: str
+    state: str
+    reason: str | None = None
+    fps: float | None = None
+    read_fps: float | None = None
+    last_frame_at: float | None = None
+    width_px: int | None = None
+    height_px: int | None = None
+
+
+class WebSite(Protocol):
+    """The agent, from here."""
+
+    readings: Ring
+    """Results, as they are published."""
+    items: Ring
+    """Items, as they are published."""
+    events: Ring
+    """Events, as they are published."""
+
+    @property
+    def device(self) -> str:
+        """The device's name."""
+        ...
+
+    @property
+    def config(self) -> Config:
+        """The settings in force."""
+        ...
+
+    def watch(self, changed: Callable[[], None] | None) -> None:
+        """`changed` is called from any thread whenever there is a newer frame, reading, item or event."""
+        ...
+
+    def health(self) -> Mapping[str, Any]:
+        """The newest message on `health`; {} before the first."""
+        ...
+
+    def reported(self) -> Mapping[str, Any] | None:
+        """The newest message on `config/reported`; None before the first."""
+        ...
+
+    def cameras(self) -> Sequence[CameraNow]:
+        """Every camera of the settings that the agent was started with."""
+        ...
+
+    def newest(self, camera: str) -> Frame | None:
+        """The frame of a camera that was read last; None before the first."""
+        ...
+
+    def telemetry(self) -> bytes | None:
+        """The newest telemetry message, JSON; None before the first."""
+        ...
+
+    def reports(self, since_at: float) -> Iterator[bytes]:
+        """Telemetry messages of before this process began that are kept on disk, oldest first, JSON; slow."""
+        ...

@@ -1,0 +1,165 @@
+"""AgentWebSite: what the page sees of the running agent. It overhears what the agent says anyway, and asks little more.
+
+The door opens before the pipeline is loaded, which takes minutes where plans are built; until `open_to` there is no
+agent yet, and whoever looks sees how far start-up is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edge_agent.board import Board
+from edge_agent.config import Config, WebConfig
+from edge_agent.errors import ConfigError
+from edge_agent.messages import EVENT_TOPIC, HEALTH_TOPIC, REPORTED_CONFIG_TOPIC, TELEMETRY_TOPIC
+from edge_agent.records import Frame, Message, Reading
+from edge_agent.telemetry.history import find_history_dir, find_segments
+from edge_agent.web.history import Charts
+from edge_agent.web.ring import Ring
+from edge_agent.web.site import CameraNow
+
+if TYPE_CHECKING:
+    from edge_agent.agent import Agent
+
+READINGS_KEPT, ITEMS_KEPT, EVENTS_KEPT = 500, 500, 200
+MAX_RING_BYTES = 16_777_216
+ITEM = "/item"
+SESSIONS_FILE = "web-sessions.json"
+
+Put = Callable[[Message], None]
+
+
+class AgentWebSite:
+    """A web.site.WebSite. `hear` and `see` are called where things happen, from any thread; they keep what came."""
+
+    def __init__(self, config: Config, board: Board) -> None:
+        self.readings = Ring(READINGS_KEPT, MAX_RING_BYTES)
+        self.items = Ring(ITEMS_KEPT, MAX_RING_BYTES)
+        self.events = Ring(EVENTS_KEPT, MAX_RING_BYTES)
+        self.charts = Charts()
+        self._begun = config
+        self._board = board
+        self._telemetry: bytes | None = None
+        self._changed: Callable[[], None] = lambda: None
+        self._agent: Agent | None = None
+
+    # The agent's side
+
+    def overhearing(self, put: Put) -> Put:
+        """`put`, and the page hears it too."""
+
+        def put_and_heard(message: Message) -> None:
+            put(message)
+            self.hear(message)
+
+        return put_and_heard
+
+    def hear(self, message: Message) -> None:
+        """Something that the device said."""
+        if message.topic == TELEMETRY_TOPIC:
+            self._telemetry = message.payload
+            self.charts.add(message.payload)
+        elif message.topic == EVENT_TOPIC:
+            self.events.append("", message.payload)
+            self._changed()
+        elif message.topic.endswith(ITEM):
+            self.items.append(message.topic.removesuffix(ITEM), message.payload)
+            self._changed()
+
+    def see(self, frame: Frame, reading: Reading, message: Message | None) -> None:
+        """A frame was read; the main loop's thread."""
+        if message is not None:
+            self.readings.append(frame.camera, message.payload)
+        self._changed()
+
+    def open_to(self, agent: Agent) -> None:
+        """Start-up is over."""
+        agent.results.watch = self.see
+        self._agent = agent
+
+    # The door's side
+
+    @property
+    def device(self) -> str:
+        """The device's name."""
+        return self._begun.device()
+
+    @property
+    def config(self) -> Config:
+        """The settings in force."""
+        remote = None if self._agent is None else self._agent.remote
+        return self._begun if remote is None else remote.config
+
+    def watch(self, changed: Callable[[], None] | None) -> None:
+        """Whom to tell of news."""
+        self._changed = changed or (lambda: None)
+
+    def health(self) -> Mapping[str, Any]:
+        """The newest message on `health`."""
+        return self._state(HEALTH_TOPIC) or {}
+
+    def reported(self) -> Mapping[str, Any] | None:
+        """The newest message on `config/reported`."""
+        return self._state(REPORTED_CONFIG_TOPIC)
+
+    def cameras(self) -> Sequence[CameraNow]:
+        """Every camera."""
+        if self._agent is None:
+            return [CameraNow(name, "starting") for name in self._begun.cameras]
+        read_fps = self._agent.vitals.fps()
+        return [
+            CameraNow(
+                name=status.camera,
+                state=status.state,
+                reason=status.reason,
+                fps=None if status.last_frame_at is None else status.fps,
+                read_fps=read_fps.get(status.camera, {}).get("processed"),
+                last_frame_at=status.last_frame_at,
+                width_px=status.width_px,
+                height_px=status.height_px,
+            )
+            for status in (camera.status() for camera in self._agent.cameras)
+        ]
+
+    def newest(self, camera: str) -> Frame | None:
+        """The frame of a camera that was read last."""
+        return None if self._agent is None else self._agent.results.newest.get(camera)
+
+    def telemetry(self) -> bytes | None:
+        """The newest telemetry message."""
+        return self._telemetry
+
+    def reports(self, since_at: float) -> Iterator[bytes]:
+        """Telemetry messages on disk, of segments that were written to since then."""
+        directory = find_history_dir(self._begun) if self._begun.telemetry.keep_s else None
+        for path in find_segments(directory) if directory is not None and directory.is_dir() else []:
+            if path.stat().st_mtime >= since_at:
+                with path.open("rb") as file:
+                    yield from file
+
+    def _state(self, topic: str) -> Mapping[str, Any] | None:
+        said = next((message for message in self._board.birth() if message.topic == topic), None)
+        return None if said is None else dict(json.loads(said.payload))
+
+
+@contextmanager
+def web_page(
+    settings: WebConfig, site: AgentWebSite, state_dir: Path | None, tell: Callable[[str, str], None]
+) -> Iterator[None]:
+    """The page is served, inside. ConfigError without starlette and uvicorn, or where a file of the settings cannot be
+    used. `tell` says an event."""
+    try:
+        from edge_agent.web.server import serving
+    except ModuleNotFoundError as exc:
+        if exc.name is None or exc.name.partition(".")[0] == "edge_agent":
+            raise
+        raise ConfigError(
+            f"web.enabled is true, which needs the Python package {exc.name}: pip install 'edge-agent[web]', or write "
+            "false"
+        ) from exc
+    with serving(settings, site, site.charts, None if state_dir is None else state_dir / SESSIONS_FILE, tell):
+        yield
