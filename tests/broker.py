@@ -37,11 +37,12 @@ HEARD_BY_IT = re.compile("config/desired|command/[^/]+")
 
 def wait_until(true: Callable[[], bool], what: str, timeout_s: float = DEADLINE_S) -> None:
     """Polls until `true()`; fails the test, naming `what`, when it does not come."""
-    deadline = time.monotonic() + timeout_s
+    deadline, pause_s = time.monotonic() + timeout_s, 0.002
     while not true():
         if time.monotonic() > deadline:
             pytest.fail(f"did not come within {timeout_s} s: {what}")
-        time.sleep(0.005)
+        time.sleep(pause_s)
+        pause_s = min(1.5 * pause_s, 0.05)  # looking costs the time of what is waited for
 
 
 def free_port() -> int:

@@ -10,14 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.broker import Broker, Observer, wait_until
-from tests.test_agent import agent_process, config_file, ended, label_folder, under_way
+from tests.test_agent import config_file, ended, label_folder, under_way
 from tests.test_agent_remote import Device
 
 START_S = 60.0
@@ -148,9 +148,7 @@ def test_while_plans_are_built_the_manager_is_asked_for_more_time_and_commands_a
     with Observer(broker.port, "edge/#") as observer, service(module, config, manager, watchdog_s=60) as process:
 
         def answers(name: str) -> list[str]:
-            return [
-                json.loads(payload)["state"] for payload in observer.payloads(f"edge/press7/command/{name}/reply")
-            ]
+            return [json.loads(payload)["state"] for payload in observer.payloads(f"edge/press7/command/{name}/reply")]
 
         wait_until(lambda: under_way(mark), "the builder", START_S)
         wait_until(lambda: bool(observer.payloads("edge/press7/status")), "the agent, online")
@@ -179,40 +177,32 @@ def test_stop_during_the_start_ends_it_before_it_is_ready(config: Path, manager:
         assert manager.count("READY=1") == 0
 
 
-@pytest.mark.parametrize("moment_s", [0.3, 0.6, 1.2])
-def test_stop_at_any_moment_of_the_start_is_a_clean_end(config: Path, manager: ServiceManager, moment_s: float) -> None:
+def test_stop_at_any_moment_of_the_start_is_a_clean_end(tmp_path: Path, broker: Broker) -> None:
     """The moments fall into the imports, the opening of the outbox, or the loading of models, as the machine is fast.
     The very first of them, before Python runs our code, is systemd's own: it holds SIGTERM for a clean end."""
-    with service(["edge_agent"], config, manager) as process:
-        time.sleep(moment_s)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(STOP_S) in (0, -signal.SIGTERM)
+    source = str(label_folder(tmp_path / "left", 1))
+    with ExitStack() as opened:
+        began, starting = time.monotonic(), []
+        for moment_s in (0.3, 0.6, 1.2, 1.8):
+            folder = tmp_path / str(moment_s)
+            folder.mkdir()
+            manager = opened.enter_context(closing(ServiceManager(folder)))
+            config = config_file(folder, broker.port, {"left": {"kind": "folder", "source": source, "loop": True}})
+            starting.append((moment_s, opened.enter_context(service(["edge_agent"], config, manager))))
+        for moment_s, process in starting:
+            time.sleep(max(0.0, began + moment_s - time.monotonic()))
+            process.send_signal(signal.SIGTERM)
+        for _, process in starting:
+            assert process.wait(STOP_S) in (0, -signal.SIGTERM)
 
 
-def test_broker_that_freezes_does_not_hold_a_stop_up(config: Path, manager: ServiceManager, broker: Broker) -> None:
-    with service(["edge_agent"], config, manager) as process, Observer(broker.port, "edge/#") as observer:
-        wait_until(lambda: bool(observer.payloads("edge/press7/left/result")), "a reading", START_S)
-        broker.freeze()
-        stop(process)
-
-
-def test_second_stop_changes_nothing(config: Path, manager: ServiceManager, broker: Broker) -> None:
-    with service(["edge_agent"], config, manager) as process:
-        wait_until(lambda: manager.count("READY=1") == 1, "readiness", START_S)
-        broker.freeze()  # so that the stop takes long enough for a second one
-        process.send_signal(signal.SIGTERM)
-        wait_until(lambda: manager.count("STOPPING=1") == 1, "that it stops")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(STOP_S) == 0
-
-
-def test_calibration_that_does_not_answer_is_ended_with_the_agent_also_while_the_broker_is_frozen(
-    broker: Broker, tmp_path: Path
+def test_frozen_broker_a_calibration_that_does_not_answer_and_a_second_stop_do_not_hold_a_stop_up(
+    broker: Broker, manager: ServiceManager, tmp_path: Path
 ) -> None:
     """The slowest stop there is: each of its steps takes all of its time."""
     with Observer(broker.port, "edge/#") as observer:
         device = Device(tmp_path, broker.port, observer)
-        with agent_process(device.config) as process:
+        with service(["edge_agent"], device.config, manager, watchdog_s=60) as process:
             device.wait_reading(None, 1)
             device.command("calibrate", "c-1")
             agent = psutil.Process(process.pid)
@@ -221,6 +211,8 @@ def test_calibration_that_does_not_answer_is_ended_with_the_agent_also_while_the
             child.suspend()
             broker.freeze()
             began = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            wait_until(lambda: manager.count("STOPPING=1") == 1, "that it stops")
             process.send_signal(signal.SIGTERM)
             assert process.wait(STOP_S) == 0
             assert time.monotonic() - began < STOP_S
