@@ -101,7 +101,6 @@ def run_agent(
         events.attach(put)
         for camera in cameras:
             camera.number_from(outbox.next_seq(camera.name))
-        board = Board(outbox)
         publisher = opened.enter_context(publishing(config, outbox, board, events))
         board.say_health("starting", reason="loading models")
         enter("loading models")
