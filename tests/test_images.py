@@ -17,6 +17,7 @@ import yaml
 
 from edge_agent.cameras.csi import ARGUS_SOCKET
 from edge_agent.installation import CACHE_DIR, CONFIG, STATE_DIR
+from edge_agent.secrets import PRIVATE_FOLDERS
 from tests.conftest import ROOT
 from tests.test_docs import fault_of
 from tests.test_install import declared
@@ -221,6 +222,7 @@ def test_compose_reaches_gpu_cameras_and_sensors_without_being_privileged(servic
     assert "/sys:/sys:ro" in volumes
     assert f"./config.yaml:/{CONFIG}:ro" in volumes
     assert {f"state:/{STATE_DIR}", f"cache:/{CACHE_DIR}"} <= set(volumes)
+    assert f"./secrets:{PRIVATE_FOLDERS[1]}:ro" in volumes
     writable = [volume for volume in volumes if not volume.endswith(":ro")]
     assert len(writable) == 3, "state, cache and the camera daemon's socket alone"
 
