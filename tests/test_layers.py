@@ -116,6 +116,7 @@ HOMES = {
     "paho": {"transports.mqtt", "demo.subscriber"},
     "simplejpeg": {"cameras.jpeg"},
     "sqlite3": {"outbox"},
+    "jtop": set(),  # jetson-stats is AGPL: what it tells is read from the kernel's own files
     "starlette": {"web"},
     "uvicorn": {"web"},
 }
