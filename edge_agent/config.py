@@ -29,6 +29,7 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 
 from edge_agent.errors import ConfigError
+from edge_agent.patterns import Pattern
 from edge_agent.secrets import MASK, masked, private_file_caution, read_password_file
 from edge_agent.settings.environment import overrides, variable_of
 from edge_agent.settings.expected import Rules
@@ -58,11 +59,15 @@ LIVE = frozenset(
         "cameras.*.items",
         "cameras.*.max_fps",
         "cameras.*.rois.*",
+        "catalogue.names",
+        "fields.codes",
+        "fields.custom.*",
         "fields.date_order",
         "fields.date_window_years",
         "fields.max_fields",
         "fields.max_line_chars",
         "fields.min_similarity",
+        "fields.region",
         "items.*",
         "log.level",
         "pipeline.box_threshold",
@@ -115,10 +120,17 @@ def _full_path(path: Path) -> Path:
     return path
 
 
+def _mask(text: str) -> str:
+    try:
+        Pattern.parse(text)
+    except ConfigError as exc:
+        raise ValueError(str(exc)) from exc
+    return text
+
+
 def _remote_key(pattern: str) -> str:
-    covered = [
-        leaf.path for leaf in leaves(Config, {"cameras": {"*": {"rois": {"*": {}}}}}) if covers(pattern, leaf.path)
-    ]
+    blocks = {"cameras": {"*": {"rois": {"*": {}}}}, "fields": {"custom": {"*": {}}}}
+    covered = [leaf.path for leaf in leaves(Config, blocks) if covers(pattern, leaf.path)]
     forbidden = [str(path[0]) for path in [*covered, tuple(pattern.split("."))] if path[0] in LOCAL_ONLY]
     if forbidden:
         raise ValueError(f"{forbidden[0]} is never changed from afar")
@@ -171,6 +183,29 @@ CommandName = Literal[
 ]
 ItemMode = Literal["none", "still", "conveyor"]
 Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}$")]
+FieldName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+Phrase = Annotated[str, StringConstraints(min_length=2, max_length=256)]
+Mask = Annotated[str, AfterValidator(_mask)]
+CodeFormat = Literal[
+    "Aztec",
+    "Codabar",
+    "Code128",
+    "Code39",
+    "Code93",
+    "DataBar",
+    "DataBarExp",
+    "DataBarLtd",
+    "DataMatrix",
+    "EAN13",
+    "EAN8",
+    "ITF",
+    "MicroQRCode",
+    "PDF417",
+    "QRCode",
+    "RMQRCode",
+    "UPCA",
+    "UPCE",
+]
 Celsius = Annotated[float, Field(ge=20, le=120)]
 SidePx = Annotated[int, Field(ge=16, le=16_384)]
 
@@ -385,7 +420,7 @@ class PipelineConfig(Section):
     """Most boxes read in one frame; the largest are kept."""
     min_confidence: Share = 0.5
     """Lines read with less confidence, 0 to 1, are left out."""
-    doubt_margin: Annotated[float, Field(ge=0, le=50)] = 2.0
+    doubt_margin: Annotated[float, Field(ge=0, le=50)] = 3.0
     """A character less than e to the power of this times likelier than one it is mistaken for is listed as doubtful."""
     no_text_interval_s: Seconds = 10.0
     """Time between two readings without text of one camera, s; the first after a text comes at once."""
@@ -394,6 +429,19 @@ class PipelineConfig(Section):
     def _keys_agree(self) -> PipelineConfig:
         refuse(_minimum_above_maximum(self, "detector_min_side_px", "detector_max_side_px"))
         return self
+
+
+class CustomFieldConfig(Section):
+    """What is known of a field beyond what comes along, or of a field of your own by a name of your own."""
+
+    keys: Annotated[tuple[Phrase, ...], Field(max_length=256)] = ()
+    """Phrases that stand before its value on labels, such as "Art. no."; case, accents and spaces do not matter."""
+    prototypes: Annotated[tuple[Phrase, ...], Field(max_length=256)] = ()
+    """Whole lines that say it, as examples for the encoder."""
+    mask: Mask | None = None
+    """What its value must look like: a mask such as L9999A, or a regular expression between slashes."""
+    value: Literal["code", "date", "quantity", "text"] = "code"
+    """What its value is; of a field that comes along this is known."""
 
 
 class FieldsConfig(Section):
@@ -409,6 +457,21 @@ class FieldsConfig(Section):
     """Of a longer line head and tail are read, and its fields are flagged truncated."""
     max_fields: Annotated[int, Field(ge=1, le=10_000)] = 200
     """Most fields of one frame; those beyond are dropped and counted."""
+    codes: tuple[CodeFormat, ...] = ("EAN13", "EAN8", "UPCA", "Code128", "DataMatrix", "QRCode")
+    """Bar codes and 2D codes that are decoded; the fewer, the faster; none: []."""
+    region: Annotated[str, StringConstraints(pattern=r"^[A-Z]{2}$")] | None = None
+    """Country of telephone numbers that are printed without one, two letters (ISO 3166-1) such as DE; null: none."""
+    custom: Annotated[dict[FieldName, CustomFieldConfig], Field(max_length=64)] = {}  # noqa: RUF012 - pydantic copies it
+    """Fields by name, one of ours or one of your own: its key phrases, examples and mask."""
+
+
+class CatalogueConfig(Section):
+    """The products that come by: a product name that is read is held against them."""
+
+    names: Annotated[tuple[Phrase, ...], Field(max_length=10_000)] = ()
+    """Their names, as the labels print them."""
+    file: LocalPath | None = None
+    """A text file in UTF-8 with more of them, one a line: a name, or an id, a tab and a name; null: none."""
 
 
 class ItemsConfig(Section):
@@ -729,6 +792,8 @@ class Config(Section):
     """How a frame becomes a reading."""
     fields: FieldsConfig = FieldsConfig()
     """What lines mean."""
+    catalogue: CatalogueConfig = CatalogueConfig()
+    """The products that come by."""
     items: ItemsConfig = ItemsConfig()
     """How readings of one physical item become one result."""
     evidence: EvidenceConfig = EvidenceConfig()

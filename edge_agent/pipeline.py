@@ -363,7 +363,8 @@ class Loader:
             )
         seen_as = values_of(recogniser_settings, "height_px", "widths_px", "width_step_px", "pad_value")
         engine = self.engine("recognise", spec, variant, seen_as)
-        return TextRecogniser(engine, charsets.read(charset), recogniser_settings)
+        characters = charsets.read(charset)
+        return TextRecogniser(engine, characters, recogniser_settings, charsets.codes(characters))
 
     def encoder(self, settings: PipelineConfig) -> TextEncoder | None:
         if settings.encoder is None:

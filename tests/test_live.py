@@ -58,7 +58,7 @@ CHANGES: dict[str, tuple[Any, Callable[[Running], Any]]] = {
     "fields.min_similarity": (0.9, lambda running: running.pipeline.extractor.min_similarity),
     "log.level": ("error", lambda running: logging.getLogger().level),
     "pipeline.box_threshold": (0.9, lambda running: running.pipeline.detector.settings.box_threshold),
-    "pipeline.doubt_margin": (3.0, lambda running: running.pipeline.recogniser.settings.doubt_margin),
+    "pipeline.doubt_margin": (4.0, lambda running: running.pipeline.recogniser.settings.doubt_margin),
     "pipeline.max_boxes": (3, lambda running: running.pipeline.detector.settings.max_boxes),
     "pipeline.min_confidence": (0.9, lambda running: running.pipeline.recogniser.settings.min_confidence),
     "pipeline.no_text_interval_s": (1.0, lambda running: running.no_text.interval_s),

@@ -1,5 +1,5 @@
 """TextRecogniser: what do the boxes say? Crops go through a CTC network (Graves et al., 2006) in batches of like
-width: `preprocess` (crops, batches), `engine.infer` (best class per step), `decode` (text and confidence)."""
+width: `preprocess` (crops, batches), `engine.infer` (best class per step), `Alphabet.spell` (text, confidence)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from edge_agent.backends.base import Engine
-from edge_agent.errors import ModelError
 from edge_agent.records import Quad, TextBox, TextLine
 from edge_agent.stages.images import Image, warp_quad
+from edge_agent.stages.lattice import NOTHING, Alphabet, Spelling, doubtful, joined, stripped
 
-BLANK = 0  # the CTC class that stands for "no character here"
 TALL = 1.5  # height over width from which a box may hold turned text
 STACKED = 3.0  # height over width above which a box is no lone upright character
 
@@ -46,7 +45,7 @@ class RecogniserSettings:
     batch_cost_px: int = 100
     pad_value: int = 127
     min_confidence: float = 0.5
-    doubt_margin: float = 2.0
+    doubt_margin: float = 3.0
 
 
 @dataclass(frozen=True)
@@ -67,13 +66,15 @@ class Piece:
 
 class TextRecogniser:
     """Reads quads with a recogniser engine (`image` uint8 (N, height, W, 3) BGR -> `index` int32 (N, T), the best
-    class of each step, and `probability` float32 (N, T)). `charset[i]` is the text of class i; class 0 is blank."""
+    class of each step, `probability` float32 (N, T) and perhaps `code_margin` float32 (N, T, C)). `charset[i]` is the
+    text of class i, class 0 the blank; `codes` are the classes that the margins are of."""
 
-    def __init__(self, engine: Engine, charset: Sequence[str], settings: RecogniserSettings) -> None:
-        if not charset or charset[BLANK] != "":
-            raise ModelError(f"charset has {len(charset)} classes; expected class {BLANK} (blank) to be ''")
+    def __init__(
+        self, engine: Engine, charset: Sequence[str], settings: RecogniserSettings, codes: Sequence[int] = ()
+    ) -> None:
         self.engine = engine
         self.charset = tuple(charset)
+        self.alphabet = Alphabet(charset, codes)
         self.settings = settings
 
     def recognise(self, image: Image, boxes: Sequence[TextBox]) -> tuple[TextLine, ...]:
@@ -85,25 +86,40 @@ class TextRecogniser:
         choices = [(n, quad) for n, box in enumerate(boxes) for quad in directions(box.quad)]
         texts = self.read_quads(image, [quad for _, quad in choices])
         best: dict[int, TextLine] = {}
-        for (n, quad), (text, confidence) in zip(choices, texts, strict=True):
-            if text.strip() and confidence > (best[n].confidence if n in best else 0.0):
+        for (n, quad), spelling in zip(choices, texts, strict=True):
+            if spelling.text and spelling.confidence > (best[n].confidence if n in best else 0.0):
                 flags = ("cut",) if touches_edge(quad, image.shape[1], image.shape[0]) else ()
-                best[n] = TextLine(text.strip(), confidence, TextBox(quad, boxes[n].score), flags)
+                best[n] = self._line(spelling, TextBox(quad, boxes[n].score), flags)
         return tuple(best[n] for n in sorted(best) if best[n].confidence >= self.settings.min_confidence)
 
-    def read_quads(self, image: Image, quads: Sequence[Quad]) -> list[tuple[str, float]]:
-        """(text, confidence 0..1) of each quad, in the same order; ("", 0.0) where nothing was read."""
+    def _line(self, spelling: Spelling, box: TextBox, flags: tuple[str, ...]) -> TextLine:
+        return TextLine(
+            spelling.text,
+            spelling.confidence,
+            box,
+            flags,
+            spelling.characters,
+            doubtful(spelling.characters, self.settings.doubt_margin),
+            lattice=spelling.lattice,
+        )
+
+    def read_quads(self, image: Image, quads: Sequence[Quad]) -> list[Spelling]:
+        """What each quad says, in the same order, without spaces at its ends; NOTHING where nothing was read."""
         pieces = [(n, piece) for n, quad in enumerate(quads) for piece in split_wide(image, quad, self.settings)]
         widths = [crop_width(piece.quad, self.settings) for _, piece in pieces]
-        read: list[tuple[str, float]] = [("", 0.0)] * len(pieces)
+        read = [NOTHING] * len(pieces)
         for batch in plan_batches(widths, self.settings):
             outputs = self.engine.infer({"image": self._crops(image, batch, pieces, widths)})
             for row, member in enumerate(batch.members):
-                read[member] = decode(outputs["index"][row], outputs["probability"][row], self.charset)
-        parts: list[list[tuple[str, float]]] = [[] for _ in quads]
-        for (n, piece), (text, confidence) in zip(pieces, read, strict=True):
-            parts[n].append((" " * piece.spaced + text, confidence))
-        return [joined(of_one) for of_one in parts]
+                read[member] = self.alphabet.spell(
+                    outputs["index"][row],
+                    outputs["probability"][row],
+                    outputs["code_margin"][row] if "code_margin" in outputs else None,
+                )
+        parts: list[list[tuple[Spelling, bool]]] = [[] for _ in quads]
+        for (n, piece), spelling in zip(pieces, read, strict=True):
+            parts[n].append((spelling, piece.spaced))
+        return [stripped(joined(of_one)) for of_one in parts]
 
     def warm_up(self) -> None:
         """Runs once at every rung of the ladder, so that no shape is met for the first time at run time."""
@@ -221,22 +237,3 @@ def part_of(quad: Quad, left: float, right: float) -> Quad:
             [top_left + left * top, top_left + right * top, bottom_left + right * bottom, bottom_left + left * bottom]
         )
     )
-
-
-def decode(
-    index: npt.NDArray[np.int32], probability: npt.NDArray[np.float32], charset: Sequence[str]
-) -> tuple[str, float]:
-    """Greedy CTC: repeated classes are merged, blanks dropped; confidence = mean probability of what is kept."""
-    kept = index != BLANK
-    kept[1:] &= index[1:] != index[:-1]
-    if not kept.any():
-        return "", 0.0
-    return "".join(charset[i] for i in index[kept]), float(probability[kept].mean())
-
-
-def joined(pieces: Sequence[tuple[str, float]]) -> tuple[str, float]:
-    """Pieces of one line as one; confidence weighted by length."""
-    text = "".join(text for text, _ in pieces)
-    if len(pieces) == 1 or not text:
-        return text, pieces[0][1] if text else 0.0
-    return text, sum(len(text) * confidence for text, confidence in pieces) / len(text)

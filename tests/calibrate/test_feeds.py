@@ -26,7 +26,7 @@ from edge_agent.models.spec import find_models_dir
 from edge_agent.pipeline import load_pipeline
 from edge_agent.records import Frame
 from edge_agent.stages.text_detector import preprocess
-from edge_agent.stages.text_recogniser import decode
+from edge_agent.stages.lattice import Alphabet
 from tests.calibrate.made_frames import folder_of
 
 DETECTOR, RECOGNISER, ENCODER = "ppocrv4-mobile-det", "ppocrv4-mobile-rec", "minilm-l6-v2"
@@ -83,10 +83,11 @@ def test_recogniser_is_given_the_crops_that_say_what_was_read(
             for line in pipeline.read(Frame("line1", number, 0.0, 0.0, image)).lines
         }
         seen = set()
+        alphabet = Alphabet(pipeline.recogniser.charset)
         for feed in recorded[1][RECOGNISER].feeds():
             outputs = pipeline.recogniser.engine.infer(feed)
             for index, probability in zip(outputs["index"], outputs["probability"], strict=True):
-                seen.add(decode(index, probability, pipeline.recogniser.charset)[0].strip())
+                seen.add(alphabet.spell(index, probability).text.strip())
     assert len(texts) > 15
     assert texts <= seen
 

@@ -72,16 +72,16 @@ def compare(
         crops = [reader.read_quads(frame, quads) for reader in readers]
         for a, b in zip(*crops, strict=True):
             parity.crops += 1
-            parity.crops_same += a[0] == b[0]
-            if a[0] != b[0]:
-                parity.differing_crops.append((a[0], round(a[1], 3), b[0], round(b[1], 3)))
+            parity.crops_same += a.text == b.text
+            if a.text != b.text:
+                parity.differing_crops.append((a.text, round(a.confidence, 3), b.text, round(b.confidence, 3)))
         ours, theirs = ({place(line.box.quad): line for line in reader.recognise(frame, found)} for reader in readers)
         for at in ours.keys() | theirs.keys():
             a, b = ours.get(at), theirs.get(at)
             count(parity, a, b)
             if a is not None and b is not None:
                 watched.least = 1.0
-                text = alone.read_quads(frame, [b.box.quad])[0][0].strip()
+                text = alone.read_quads(frame, [b.box.quad])[0].text
                 if text == b.text and watched.least >= DECIDED:
                     parity.decided += 1
                     parity.decided_same += a.text == b.text

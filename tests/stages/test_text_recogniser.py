@@ -10,13 +10,11 @@ import numpy.typing as npt
 import pytest
 
 from edge_agent.backends.base import Array, Feed, TensorSpec
-from edge_agent.errors import ModelError
 from edge_agent.records import Quad, TextBox
 from edge_agent.stages.text_recogniser import (
     RecogniserSettings,
     TextRecogniser,
     batch_rows,
-    decode,
     directions,
     plan_batches,
     split_wide,
@@ -110,11 +108,11 @@ def test_pieces_of_a_wide_line_are_joined_with_the_space_that_was_cut() -> None:
     image = np.full((40, 3200, 3), 45, np.uint8)
     image[:16, ::6] = 255
     image[:, 1240:1280] = 45  # wide enough for a space, and where the line is cut
-    ((text, confidence),) = stage.read_quads(image, [quad(0, 0, 3200, 40)])
-    assert text == "2 22"
-    assert confidence == pytest.approx(0.75)
-    ((text, _),) = stage.read_quads(np.full((40, 6000, 3), 45, np.uint8), [quad(0, 0, 6000, 40)])
-    assert set(text) == {"2"}, "a flat line has no spaces"
+    (read,) = stage.read_quads(image, [quad(0, 0, 3200, 40)])
+    assert read.text == "2 22"
+    assert read.confidence == pytest.approx(0.75)
+    (read,) = stage.read_quads(np.full((40, 6000, 3), 45, np.uint8), [quad(0, 0, 6000, 40)])
+    assert set(read.text) == {"2"}, "a flat line has no spaces"
 
 
 def test_lone_tall_character_is_also_read_upright_and_long_vertical_text_is_not() -> None:
@@ -165,13 +163,6 @@ def test_line_below_the_confidence_is_not_a_line() -> None:
     assert TextRecogniser(engine, CHARSET, strict).recognise(stripes(1), [box(0, 0, 100, 20)]) == ()
 
 
-def test_decode_merges_repeats_and_keeps_doubles_parted_by_a_blank() -> None:
-    index = np.array([0, 2, 2, 0, 2, 3, 0, 11, 3], np.int32)
-    probability = np.array([9, 0.5, 9, 9, 0.7, 0.9, 9, 1.0, 0.9], np.float32)
-    assert decode(index, probability, CHARSET) == ("112 2", pytest.approx(0.8))
-    assert decode(np.zeros(5, np.int32), np.ones(5, np.float32), CHARSET) == ("", 0.0)
-
-
 def test_batches_hold_every_crop_once_and_pad_little() -> None:
     widths = [50, 1600, 52, 310, 300, 55, 900]
     batches = plan_batches(widths, SETTINGS)
@@ -218,8 +209,3 @@ def test_batch_is_filled_up_to_a_size_of_the_ladder() -> None:
     stage.recognise(stripes(5), [box(0, n * 20, 300, 20) for n in range(5)])
     assert [len(feed["image"]) for feed in engine.feeds] in ([8], [4, 1], [1, 4])
     assert all(len(feed["image"]) in SETTINGS.batch_sizes for feed in engine.feeds)
-
-
-def test_charset_without_a_blank_is_refused() -> None:
-    with pytest.raises(ModelError, match="blank"):
-        TextRecogniser(FakeEngine(grey_reader, (INPUT,)), ["a", "b"], SETTINGS)
