@@ -1,0 +1,33 @@
+// Verdicts: a sign, a word and a colour each, so that no one of them is needed to tell them apart.
+
+import { icon, make } from "./element.js";
+import { named, t } from "./texts.js";
+
+/** pass, fail, no_read, or none where nothing was judged. */
+export function verdictKey(verdict) {
+  return verdict === "PASS" || verdict === "FAIL" || verdict === "NO_READ" ? verdict.toLowerCase() : "none";
+}
+
+/** The verdict's word in the language spoken. */
+export function verdictWord(verdict) {
+  return t(`verdict.${verdictKey(verdict)}`);
+}
+
+/** Sign and word, small. */
+export function verdictMark(verdict) {
+  const key = verdictKey(verdict);
+  return make(`span.mark.${key}`, {}, icon(key), make("span", {}, verdictWord(verdict)));
+}
+
+/** Why it is not PASS: one line of words for each rule that does not hold. */
+export function whys(reasons) {
+  return (reasons ?? []).filter((reason) => reason.verdict !== "PASS").map(reasonText);
+}
+
+function reasonText({ rule, expected, seen, why }) {
+  const parts = [rule];
+  if (expected && !rule.includes(expected)) parts.push(t("reason.expected", { text: expected }));
+  parts.push(seen ? t("reason.seen", { text: seen }) : t("reason.nothing_seen"));
+  if (why && why !== "differs" && why !== "absent") parts.push(named("why", why));
+  return parts.join(" · ");
+}
