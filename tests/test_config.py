@@ -76,7 +76,7 @@ def test_shipped_file_has_every_key_at_its_default() -> None:
     document = parse_document(shipped_with_camera(), "config.yaml")
     assert not document.problems
     assert list(document.values["cameras"]) == ["line1"]
-    defaults = plain(Config(cameras={"line1": camera(rois={"date": {}})}))
+    defaults = plain(Config(cameras={"line1": camera(rois={"date": {}})}, fields={"custom": {"lot": {}}}))
     for leaf in leaves(Config, document.values):
         if SecretStr in leaf.kinds:
             continue
@@ -746,7 +746,10 @@ def test_changed_password_is_seen() -> None:
 
 
 def test_live_keys_exist_and_others_need_a_restart() -> None:
-    existing = {dotted(leaf.path) for leaf in leaves(Config, {"cameras": {"*": {"rois": {"date": {}}}}})}
+    existing = {
+        dotted(leaf.path)
+        for leaf in leaves(Config, {"cameras": {"*": {"rois": {"date": {}}}}, "fields": {"custom": {"lot": {}}}})
+    }
     assert all(any(fnmatch.fnmatchcase(key, pattern) for key in existing) for pattern in LIVE)
     assert is_live("cameras.line.1.max_fps")
     assert is_live("telemetry.interval_s")

@@ -63,9 +63,12 @@ MAY_IMPORT = {
     "board": {"outbox"},
     "cooling": {"cameras", "telemetry"},
     "events": set(),
+    "evidence": {"frame_recorder"},
+    "expectations": {"verify"},
     "frame_recorder": set(),
     "doctor": {"backends", "cameras", "installation", "models", "telemetry", "transports"},
     "installation": set(),
+    "items": {"cameras.base", "cameras.repeat_log", "frame_recorder", "stages.reading_order"},
     "last_words": set(),
     "live": {"cameras", "no_text", "pipeline", "telemetry"},
     "no_text": set(),
@@ -83,7 +86,7 @@ MAY_IMPORT = {
     "pipeline": {"artefacts", "served_model", "stages", "backends", "models"},
     "served_model": {"artefacts", "backends"},
     "publisher": {"outbox", "transports.base"},
-    "results": {"frame_recorder", "no_text"},
+    "results": {"evidence", "expectations", "frame_recorder", "items", "no_text", "verify"},
     "remote": {
         "artefacts",
         "calibrate.job",
@@ -105,6 +108,7 @@ MAY_IMPORT = {
     "web": {"schema", "telemetry.metrics", "transports.base"},
     "web_site": {"agent", "board", "telemetry.history", "web"},
     "models": set(),
+    "verify": {"stages.dates", "stages.gs1", "stages.label_text"},
 }
 
 # heavy library -> the modules (below edge_agent) that may import it
@@ -113,10 +117,16 @@ HOMES = {
     "pycuda": {"backends.gpu"},
     "onnxruntime": {"backends.ort", "backends.half", "models.check", "calibrate"},
     "onnx": {"models", "calibrate", "backends.half"},
+    "gpiod": {"items.gpio"},
+    "pymodbus": {"items.modbus"},
     "paho": {"transports.mqtt", "demo.subscriber"},
     "simplejpeg": {"cameras.jpeg"},
     "sqlite3": {"outbox"},
     "jtop": set(),  # jetson-stats is AGPL: what it tells is read from the kernel's own files
+    "zxingcpp": {"stages.code_reader"},
+    "biip": {"stages.gs1", "stages.code_fields"},
+    "phonenumbers": {"stages.contacts"},
+    "py3langid": {"stages.language"},
     "starlette": {"web"},
     "uvicorn": {"web"},
 }

@@ -34,7 +34,7 @@ AI_DATES = frozenset({"11", "12", "13", "15", "16", "17"})
 
 
 @dataclass(frozen=True)
-class Code:
+class PrintedCode:
     """A code at `text[start:end]`; `value` is as printed, without the spaces that group it."""
 
     value: str
@@ -58,7 +58,7 @@ class Gs1Text:
         return ";".join(f"{ai}={content}" for ai, content in self.elements)
 
 
-def find_code(text: str) -> Code | None:
+def find_code(text: str) -> PrintedCode | None:
     """The lot or serial at the head of a clean text that stands behind its phrase; None where none is printed."""
     words = [m for m in _CODE.finditer(text[: 4 * MAX_CODE_CHARS]) if not _TIME.match(text, m.start())]
     while words and words[0][0].casefold().strip(".") in _FILLER:
@@ -67,11 +67,11 @@ def find_code(text: str) -> Code | None:
         if any(c.isdigit() for c in word[0]) and not (_DATE_LIKE.fullmatch(word[0]) and _has_code(words[at + 1 :])):
             return _joined(text, words, at)
     if len(words) == 1 and re.fullmatch(r"[A-Z]{5,20}", words[0][0]):
-        return Code(words[0][0], *words[0].span(), ("no_digits",))
+        return PrintedCode(words[0][0], *words[0].span(), ("no_digits",))
     return None
 
 
-def find_trailing_code(text: str) -> Code | None:
+def find_trailing_code(text: str) -> PrintedCode | None:
     """A code that ends a text of words: `Unit ID 4471-22`; the last word, with two digits and no small letters."""
     words = list(_CODE.finditer(text[-4 * MAX_CODE_CHARS :]))
     shift = max(0, len(text) - 4 * MAX_CODE_CHARS)
@@ -80,16 +80,16 @@ def find_trailing_code(text: str) -> Code | None:
     code = words[-1][0]
     if len(code) < 4 or sum(map(str.isdigit, code)) < 2 or any(map(str.islower, code)):
         return None
-    return Code(code, words[-1].start() + shift, words[-1].end() + shift)
+    return PrintedCode(code, words[-1].start() + shift, words[-1].end() + shift)
 
 
-def find_marked_lot(text: str) -> Code | None:
+def find_marked_lot(text: str) -> PrintedCode | None:
     """A lot behind nothing but the EU's marker L (Directive 2011/91/EU): `L4711`; `value` has the marker."""
     match = _LOT_MARKER.search(text)
-    return Code(f"L{match[1]}", *match.span()) if match else None
+    return PrintedCode(f"L{match[1]}", *match.span()) if match else None
 
 
-def find_gtin(text: str, *, keyed: bool) -> Code | None:
+def find_gtin(text: str, *, keyed: bool) -> PrintedCode | None:
     """A GTIN-8, -12, -13 or -14 in a clean text, grouping spaces tolerated.
 
     Without a phrase (`keyed` False) it must be all the text says. A number whose check digit fails is told with
@@ -138,7 +138,7 @@ def _has_code(words: list[re.Match[str]]) -> bool:
     return any(any(c.isdigit() for c in word[0]) for word in words[:1])
 
 
-def _joined(text: str, words: list[re.Match[str]], at: int) -> Code:
+def _joined(text: str, words: list[re.Match[str]], at: int) -> PrintedCode:
     """The code with its further groups: digits after digits (`1234 5678`), digits after one letter (`L 2214 B`)."""
     group = [words[at]]
     if at and re.fullmatch(r"[A-Z]{1,3}", words[at - 1][0]) and _touch(text, words[at - 1], words[at]):
@@ -152,25 +152,25 @@ def _joined(text: str, words: list[re.Match[str]], at: int) -> Code:
         if not (digits or letter) or not _touch(text, group[-1], word):
             break
         group.append(word)
-    return Code("".join(word[0] for word in group), group[0].start(), group[-1].end())
+    return PrintedCode("".join(word[0] for word in group), group[0].start(), group[-1].end())
 
 
 def _touch(text: str, left: re.Match[str], right: re.Match[str]) -> bool:
     return text[left.end() : right.start()] == " "
 
 
-def _gtin(seen: str, start: int, *, keyed: bool) -> Code | None:
+def _gtin(seen: str, start: int, *, keyed: bool) -> PrintedCode | None:
     bare = seen.replace(" ", "").replace("-", "")
     if len(bare) not in GTIN_DIGITS or sum(map(str.isdigit, bare)) < 0.7 * len(bare):
         return None
     digits = bare.translate(DIGIT_OF)
     end = start + len(seen)
     if digits != bare:
-        return Code(digits, start, end, ("repaired",)) if check_digit_holds(digits) else None
+        return PrintedCode(digits, start, end, ("repaired",)) if check_digit_holds(digits) else None
     if check_digit_holds(digits):
-        return Code(digits, start, end)
+        return PrintedCode(digits, start, end)
     if keyed or (len(digits) >= 12 and _grouped_like_a_gtin(seen)):
-        return Code(digits, start, end, ("check_failed",))
+        return PrintedCode(digits, start, end, ("check_failed",))
     return None
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from edge_agent.stages.codes import (
     AI_DATES,
-    Code,
+    PrintedCode,
     find_code,
     find_gs1,
     find_gtin,
@@ -81,8 +81,12 @@ def readings(text: str, rules: DateRules) -> dict[str, Value]:
         value = _read_trailing(name, text) if name in ("lot", "serial_number") else read_value(name, text, rules)
         if value is not None and value.value and "unit_assumed" not in value.flags:
             found[name] = value
-    if "barcode_digits" in found and not found["barcode_digits"].flags:
-        found = {name: value for name, value in found.items() if name not in ("lot", "serial_number")}
+    gtin = found.get("barcode_digits")
+    if gtin is not None and "check_failed" in gtin.flags:
+        del found["barcode_digits"]
+    elif gtin is not None and not gtin.flags:
+        taken = ("lot", "serial_number", "contact") if len(gtin.value) > 8 else ("lot", "serial_number")
+        found = {name: value for name, value in found.items() if name not in taken}
     return found
 
 
@@ -206,7 +210,7 @@ def _gs1_values(text: str, rules: DateRules) -> list[Value]:
     return values
 
 
-def _value(name: str, found: Code | Quantity) -> Value:
+def _value(name: str, found: PrintedCode | Quantity) -> Value:
     alternative = found.alternative if isinstance(found, Quantity) else None
     return Value(name, found.value, found.start, found.end, found.flags, _only(alternative))
 

@@ -1,0 +1,93 @@
+"""Cross-checks: what the fields of one label say about one another; above all, what a code says about the print.
+
+A code proves itself by its checksum, a line of text by nothing. So both are told, and the print is measured against
+the code: what agrees is settled (an ambiguous date is no longer so), what is plainly the code's content with characters
+taken for others is flagged `misread`, and where print and code differ both say so (`contradicts_code`): a label whose
+print and code disagree is a fault that a line must see, not smooth over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rapidfuzz.distance import Levenshtein
+
+from edge_agent.records import Field
+from edge_agent.stages.code_fields import FROM_GS1, gtin_of
+from edge_agent.stages.label_text import skeleton
+
+CONTRADICTS_CODE = "contradicts_code"
+MISREAD = "misread"
+CONTRADICTS = "contradicts"
+DOUBT_COST = 0.5  # of confidence
+MISREAD_SHARE = 0.35  # of a number's digits: bar codes that differ in more are two codes
+_DATES = ("expiry_date", "manufacture_date")
+# a label has one of each; it may have several bar codes, amounts and addresses
+_ONE_OF_A_KIND = frozenset({*_DATES, "lot", "serial_number"})
+_SETTLED = frozenset({"ambiguous", "order_conflict"})
+# a text whose own reading is in doubt does not speak against a code
+_DOUBTED = frozenset({"repaired", "incomplete", "unreadable", "invalid", "check_failed", "implausible", "cut", MISREAD})
+
+
+def with_codes(printed: Sequence[Field], coded: Sequence[Field]) -> list[Field]:
+    """The fields of a label, those of its codes first. A GS1 text in brackets, read without doubt, counts as a code
+    against the other lines."""
+    proofs = [*coded, *(field for field in printed if FROM_GS1 in field.flags and field.certain)]
+    checked = [field if field in proofs else _measured(field, proofs) for field in printed]
+    against = {field.name for field in checked if CONTRADICTS_CODE in field.flags and not _DOUBTED & set(field.flags)}
+    told = [_flagged(field, CONTRADICTS_CODE) if field.name in against else field for field in coded]
+    return [*told, *checked]
+
+
+def with_contradictions(fields: Sequence[Field]) -> list[Field]:
+    """With exactly one expiry and one manufacture date, an expiry before the manufacture is told on them."""
+    values = [{f.value for f in fields if f.name == name and f.value} for name in _DATES]
+    if any(len(found) != 1 for found in values) or min(values[0]) >= min(values[1]):
+        return list(fields)
+    return [_flagged(f, CONTRADICTS) if f.name in _DATES and f.value else f for f in fields]
+
+
+def _measured(printed: Field, proofs: Sequence[Field]) -> Field:
+    """The printed field, settled or doubted by the codes' fields of its name."""
+    rivals = [proof for proof in proofs if proof.name == printed.name]
+    if (agreeing := next((proof for proof in rivals if _agrees(printed, proof)), None)) is not None:
+        return _settled(printed, agreeing)
+    if any(_misread(printed, proof) for proof in rivals):
+        return _flagged(printed, MISREAD)
+    if rivals and printed.value and printed.name in _ONE_OF_A_KIND:
+        return _flagged(printed, CONTRADICTS_CODE)
+    return printed
+
+
+def _agrees(printed: Field, proof: Field) -> bool:
+    """Whether the print says what the code says, in one of its readings and in the precision it has."""
+    if proof.name in _DATES:
+        return any(value and proof.value.startswith(value) for value in (printed.value, *printed.alternatives))
+    if proof.name == "barcode_digits":
+        number = gtin_of(printed.value)
+        return printed.value == proof.value or (number is not None and number == gtin_of(proof.value))
+    return printed.value == proof.value
+
+
+def _settled(printed: Field, proof: Field) -> Field:
+    """A date that could be read in two ways is the one that the code says."""
+    if not printed.alternatives:
+        return printed
+    flags = tuple(flag for flag in printed.flags if flag not in _SETTLED)
+    return replace(printed, value=proof.value, flags=flags, alternatives=())
+
+
+def _misread(printed: Field, proof: Field) -> bool:
+    """Whether the print is the code's content with characters taken for others."""
+    if proof.name == "barcode_digits":
+        number = gtin_of(proof.value) if printed.value.isdigit() else None
+        wanted = proof.value if number is None else number[-len(printed.value) :]
+        return Levenshtein.distance(printed.value, wanted) <= MISREAD_SHARE * len(wanted)
+    return proof.name not in _DATES and skeleton(printed.value).chars == skeleton(proof.value).chars
+
+
+def _flagged(field: Field, flag: str) -> Field:
+    if flag in field.flags:
+        return field
+    return replace(field, flags=(*field.flags, flag), confidence=field.confidence * DOUBT_COST)
