@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -23,12 +24,21 @@ def kept(database: Path) -> list[tuple[str, int]]:
         return list(connection.execute("SELECT reading_id, seq FROM waiting WHERE camera = 'left' ORDER BY id"))
 
 
-def test_agent_killed_twice_without_a_broker_delivers_what_it_had_read_in_order(
+def test_agent_killed_twice_and_then_not_let_in_delivers_what_it_had_read_in_order_once_it_may(
     make_broker: Callable[..., Broker], tmp_path: Path
 ) -> None:
-    late = make_broker()
-    left = {"kind": "folder", "source": str(label_folder(tmp_path / "left", 2)), "loop": True, "max_fps": 30}
+    """Field case MQ-5 as well: while the broker refuses, the cause is named once, and reading goes on."""
+    users, secret = tmp_path / "users", tmp_path / "secret"
+    subprocess.run(["mosquitto_passwd", "-b", "-c", users, "press7", "right"], check=True, capture_output=True)
+    late = make_broker(f"allow_anonymous true\npassword_file {users}")  # whoever gives a name must prove it
+    secret.touch(mode=0o600)
+    secret.write_text("wr0ng\n")
+    left = {"kind": "folder", "source": str(label_folder(tmp_path / "left", 2)), "loop": True, "max_fps": 8}
     config = config_file(tmp_path, late.port, {"left": left})
+    settings = json.loads(config.read_text("utf-8"))
+    settings["mqtt"] |= {"username": "press7", "password_file": str(secret), "reconnect_min_s": 0.1}
+    settings["mqtt"] |= {"reconnect_max_s": 0.2}
+    config.write_text(json.dumps(settings), encoding="utf-8")
     database = tmp_path / "outbox.db"
     for count in (3, 6):
         with agent_process(config) as process:
@@ -43,14 +53,23 @@ def test_agent_killed_twice_without_a_broker_delivers_what_it_had_read_in_order(
         def heard() -> list[dict[str, Any]]:
             return [json.loads(payload) for payload in observer.payloads("edge/press7/left/result")]
 
+        assert process.stderr is not None
+        assert any("refused the login" in line for line in process.stderr)
+        count = len(kept(database))
+        wait_until(lambda: len(kept(database)) > count + 3, "readings meanwhile", 60)
+        assert heard() == []
+        secret.write_text("right\n")
         wait_until(lambda: {id_ for id_, _ in owed} <= {body["id"] for body in heard()}, "all that was owed", 60)
-        wait_until(lambda: len({body["id"] for body in heard()}) > len(owed) + 1, "some that were read since", 60)
+        wait_until(lambda: not heard()[-1]["historical"], "some that were read since", 60)
         old = [body["seq"] for body in heard() if body["id"] in {id_ for id_, _ in owed}]
         assert old == sorted(old)
         process.send_signal(signal.SIGTERM)
         assert process.wait(15) == 0
-        bodies = heard()
-    live = [body["seq"] for body in bodies if not body["historical"] and body["id"] not in {id_ for id_, _ in owed}]
+        log, bodies = process.stderr.read(), heard()
+    assert "refused the login" not in log, "it was said once"
+    assert "wr0ng" not in log
+    assert all(body["historical"] for body in bodies if body["id"] in {id_ for id_, _ in owed})
+    live = [body["seq"] for body in bodies if not body["historical"]]
     assert live == sorted(live)
     assert min(live) > max(seq for _, seq in owed)
     assert all(len(body["boot_id"]) == 32 and body["captured_mono"] > 0 for body in bodies)
