@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import sys
@@ -75,10 +76,13 @@ class Installation:
 
         Raises ConfigError where the service could not run this program, or the answers make no right settings; OSError.
         """
-        if str(program).startswith(HOMES):
+        # what is staged runs on another machine, whose interpreter is not this one's
+        places = [program] if self._run is None else runs_from(program)
+        hidden = [path for path in places if str(path).startswith(HOMES)]
+        if hidden:
             raise ConfigError(
-                f"{program} lies in somebody's home, which a service does not see; install edge_agent into "
-                "/opt/edge-agent and say it again with that one's edge-agent"
+                f"{hidden[0]} lies in somebody's home, which a service does not see; install edge_agent into "
+                "/opt/edge-agent, by the system's own Python, and say it again with that one's edge-agent"
             )
         config = config_text(shipped("config.yaml").read_text(encoding="utf-8"), answers)
         self._make_user()
@@ -91,12 +95,15 @@ class Installation:
         if answers.mqtt_password is not None:
             self._keep(PASSWORD, answers.mqtt_password + "\n", 0o600, f"{USER}:{USER}")
         self._write_record()
-        self._call("systemctl", "daemon-reload")
+        self._read_units_again()
         self._call("systemctl", "enable", UNITS[0])
 
-    def start(self) -> None:
-        """Starts the service, or starts it again with what is new."""
-        self._call("systemctl", "restart", "--no-block", UNITS[0])
+    def start(self) -> bool:
+        """Starts the service, or starts it again with what is new; False where systemd does not run, as in the making
+        of an image: there it starts with the machine."""
+        if self._booted:
+            self._call("systemctl", "restart", "--no-block", UNITS[0])
+        return self._booted
 
     def uninstall(self, *, purge: bool) -> None:
         """Takes away what was written here. Settings, readings, plans and the user stay, unless `purge`.
@@ -105,7 +112,7 @@ class Installation:
         """
         present = [name for name in UNITS if (self._root / UNITS_DIR / name).exists()]
         if present:
-            self._call("systemctl", "disable", "--now", *present)
+            self._call("systemctl", "disable", *(["--now"] if self._booted else []), *present)
         for path, sha256 in sorted(self._record["files"].items()):
             self._remove(path, sha256, purge)
         if purge:
@@ -114,11 +121,20 @@ class Installation:
             self._remove_user()
         elif not self._record["files"]:
             self._say("nothing was installed here")
-        self._call("systemctl", "daemon-reload")
+        self._read_units_again()
         if not purge and (self._root / SETTINGS_DIR).is_dir():
             self._write_record()
 
     # The parts
+
+    @property
+    def _booted(self) -> bool:
+        """Whether systemd runs here: sd_booted(3)."""
+        return (self._root / "run/systemd/system").is_dir()
+
+    def _read_units_again(self) -> None:
+        if self._booted:
+            self._call("systemctl", "daemon-reload")
 
     def _make_user(self) -> None:
         for group in GROUPS:
@@ -199,6 +215,17 @@ class Installation:
     def _write_record(self) -> None:
         text = json.dumps(self._record, indent=2, sort_keys=True) + "\n"
         write_atomically(self._root / RECORD, text.encode(), 0o644)
+
+
+def runs_from(program: Path) -> Iterator[Path]:
+    """The program and, where it is here and names one, its interpreter; each as written and with links followed."""
+    yield from (program, program.resolve())
+    if program.is_file():
+        with program.open("rb") as file:
+            first = file.readline(4096)
+        if first.startswith(b"#!/"):
+            interpreter = Path(os.fsdecode(first[2:].split()[0]))
+            yield from (interpreter, interpreter.resolve())
 
 
 def sha256_of(content: bytes) -> str:

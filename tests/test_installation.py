@@ -33,6 +33,7 @@ class System:
         self.root = root
         self.told: list[str] = []
         (root / "etc").mkdir(parents=True)
+        (root / "run/systemd/system").mkdir(parents=True)
         (root / "etc/passwd").write_text("root:x:0:0::/root:/bin/bash\n")
         (root / "etc/group").write_text("root:x:0:\nvideo:x:44:\n")
 
@@ -172,6 +173,30 @@ def test_program_in_a_home_is_refused(system: System) -> None:
     with pytest.raises(ConfigError, match="/opt/edge-agent"):
         installation(system).install(Path("/home/me/.venv/bin/edge-agent"), FULL)
     assert not (system.root / "etc/edge-agent").exists(), "nothing half-done"
+
+
+def test_program_whose_python_lies_in_a_home_is_refused(system: System, tmp_path: Path) -> None:
+    """An environment in /opt is of no use by a Python of pyenv's: the service does not see it."""
+    program, python = tmp_path / "edge-agent", tmp_path / "python"
+    python.symlink_to("/root/.pyenv/versions/3.11/bin/python3")
+    program.write_text(f"#!{python}\nimport sys\n")
+    with pytest.raises(ConfigError, match=r"/root/\.pyenv/versions/3\.11/bin/python3 lies in somebody's home"):
+        installation(system).install(program, FULL)
+    assert system.told == []
+    program.write_text("#!/usr/bin/env python3\n")
+    installation(system).install(program, FULL)
+
+
+def test_image_in_the_making_is_installed_into_and_cleared_without_a_running_systemd(system: System) -> None:
+    (system.root / "run/systemd/system").rmdir()
+    first = installation(system)
+    first.install(PROGRAM, FULL)
+    assert not first.start()
+    installation(system).uninstall(purge=True)
+    assert system.called("systemctl") == [
+        "systemctl enable edge-agent.service",
+        "systemctl disable edge-agent.service edge-agent-calibrate.service",
+    ]
 
 
 @pytest.mark.parametrize("program", ["/opt/a b/edge-agent", "/opt/%h/edge-agent", "edge-agent", "/opt/$X/edge-agent"])

@@ -63,8 +63,9 @@ def install(args: argparse.Namespace) -> int:
     installation = open_installation(args.root)
     installation.install(program.absolute(), answers)
     if args.root is None and not args.no_start:
-        installation.start()
-        print("started; see: systemctl status edge-agent, journalctl -fu edge-agent")
+        started = installation.start()
+        shown = "started; see: systemctl status edge-agent, journalctl -fu edge-agent"
+        print(shown if started else "systemd does not run here: the service starts with the machine")
     return EXIT_OK
 
 
