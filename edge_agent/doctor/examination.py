@@ -46,8 +46,8 @@ def _models_dir(configured: Path | None) -> Path | None:
 def examine(patient: Patient, checks: Mapping[str, str] = CHECKS) -> Iterator[Row]:
     """Every row, as it is found. A check that fails itself is a row that failed, and the others go on."""
     for name in checks:
-        check: Check = registry.load(checks, name, "check")
         try:
+            check: Check = registry.load(checks, name, "check")
             for row in check(patient):
                 yield scrubbed(row, patient.secrets)
         except (EdgeAgentError, OSError, ValueError, RuntimeError, ImportError) as exc:

@@ -99,6 +99,16 @@ def test_check_that_breaks_is_a_row_and_the_rest_goes_on(tmp_path: Path) -> None
     assert "out of order" in rows[0].text
 
 
+def test_check_whose_library_does_not_load_is_a_row_and_the_rest_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "check_with_broken_library.py").write_text("import library_that_is_broken\n")
+    checks = {"broken": "check_with_broken_library:check", "python": CHECKS["python"]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(tmp_path))
+        rows = list(examine(patient(tmp_path), checks))
+    assert verdicts(rows) == ["fail", "ok", "ok"]
+    assert "library_that_is_broken" in rows[0].text
+
+
 def break_down(_patient: Patient) -> list[Row]:
     raise RuntimeError("out of order")
 
