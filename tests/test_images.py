@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from edge_agent.cameras.csi import ARGUS_SOCKET
+from edge_agent.cameras.csi import ARGUS_SOCKET, CONTAINER_MARKS
 from edge_agent.installation import CACHE_DIR, CONFIG, STATE_DIR
 from edge_agent.secrets import PRIVATE_FOLDERS
 from tests.conftest import ROOT
@@ -152,6 +152,13 @@ def test_it_runs_as_nobody_special_and_ends_as_the_service_does(path: Path) -> N
     assert only(path, "STOPSIGNAL") == "SIGTERM"
     assert only(path, "HEALTHCHECK").endswith('CMD ["edge-agent-probe", "alive"]')
     assert "sudo" not in path.read_text("utf-8")
+
+
+@every_image
+def test_agent_knows_that_it_is_in_a_container_also_where_nobody_marks_it(path: Path) -> None:
+    made = " ".join(each.text for each in last_stage(path) if each.word == "RUN")
+    (mark,) = re.findall(r"touch (\S+)", made)
+    assert Path(mark) in CONTAINER_MARKS
 
 
 @every_image
