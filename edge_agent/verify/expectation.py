@@ -1,0 +1,60 @@
+"""Expectation: what the items of one camera must say, with an id that every result carries."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from edge_agent.config import CameraConfig
+from edge_agent.patterns import Pattern
+from edge_agent.records import json_bytes
+from edge_agent.settings.expected import Rule
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """`rules` for all that is read of an item, `rois` more of them for what is read in a region, by its name."""
+
+    id: str
+    rules: tuple[Rule, ...] = ()
+    rois: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.rules) or any(self.rois.values())
+
+    def of_region(self, region: str) -> Expectation:
+        """What an item that one region shows must say: the camera's rules and the region's own."""
+        return Expectation(self.id, self.rules, {region: self.rois.get(region, ())})
+
+    def masks(self, region: str | None) -> Mapping[str, Pattern]:
+        """The patterns of fields in a region (None: the whole picture), for the decoder to read by."""
+        rules = (*self.rules, *(() if region is None else self.rois.get(region, ())))
+        return {
+            rule.name.rpartition(".")[2]: Pattern.parse(rule.pattern)
+            for rule in rules
+            if rule.pattern is not None and rule.name is not None and not rule.name.startswith("code.")
+        }
+
+
+def of_camera(camera: CameraConfig) -> Expectation | None:
+    """What the settings expect; None where they expect nothing. The id is made of the rules: `config-` and eight
+    digits."""
+    rois = {name: roi.expected for name, roi in camera.rois.items() if roi.expected}
+    if not camera.expected and not rois:
+        return None
+    return Expectation(f"config-{digest(camera.expected, rois)[:8]}", camera.expected, rois)
+
+
+def digest(rules: Iterable[Rule], rois: Mapping[str, Iterable[Rule]]) -> str:
+    """What makes two sets of rules the same: a sha256 of them, hexadecimal."""
+    plain = {
+        "expected": [rule_to_json(rule) for rule in rules],
+        "rois": {name: [rule_to_json(rule) for rule in rules] for name, rules in sorted(rois.items())},
+    }
+    return hashlib.sha256(json_bytes(plain)).hexdigest()
+
+
+def rule_to_json(rule: Rule) -> dict[str, object]:
+    """A rule as it is written down, without the keys that it leaves out."""
+    return rule.model_dump(mode="json", exclude_none=True)

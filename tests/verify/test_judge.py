@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+import json
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edge_agent.config import CameraConfig
+from edge_agent.records import Code, Correction, Field, Quad, Reading, TextBox, TextLine
+from edge_agent.settings.expected import Rule
+from edge_agent.verify.expectation import Expectation, of_camera
+from edge_agent.verify.judge import Judgement, judge_reading
+
+TODAY = date(2026, 11, 30)
+QUAD = Quad(np.array([[0, 0], [90, 0], [90, 20], [0, 20]], np.float32))
+GS1 = "010950600013435217270831" + "10L2345B"
+
+
+def line(
+    text: str, *, region: str | None = None, doubtful: tuple[int, ...] = (), flags: tuple[str, ...] = ()
+) -> TextLine:
+    return TextLine(text, 0.99, TextBox(QUAD, 0.9), flags, doubtful=doubtful, region=region)
+
+
+def field(name: str, value: str, **more: Any) -> Field:
+    return Field(**{"name": name, "value": value, "text": value, "confidence": 0.99, "lines": (0,), **more})
+
+
+def code(text: str, identifier: str = "]d2", region: str | None = None) -> Code:
+    return Code("DataMatrix", text, QUAD, region, identifier)
+
+
+def judged(
+    *rules: dict[str, Any],
+    fields: tuple[Field, ...] = (),
+    lines: tuple[TextLine, ...] = (line("LOT L2345B"),),
+    codes: tuple[Code, ...] = (),
+    clock_trusted: bool = True,
+) -> Judgement:
+    reading = Reading("line1", 1, 0.0, 640, 480, lines=lines, fields=fields, codes=codes)
+    expectation = Expectation("job", tuple(Rule.model_validate_json(json.dumps(rule)) for rule in rules))
+    judgement = judge_reading(reading, expectation, TODAY, clock_trusted)
+    assert judgement is not None
+    return judgement
+
+
+def test_reason_names_rule_expected_and_seen() -> None:
+    judgement = judged({"field": "lot", "pattern": "L9999A"}, fields=(field("lot", "L23458"),))
+    (reason,) = judgement.reasons
+    assert judgement.verdict == "FAIL"
+    assert (reason.rule, reason.expected, reason.seen, reason.why) == (
+        "lot: pattern L9999A",
+        "L9999A",
+        "L23458",
+        "differs",
+    )
+
+
+def test_nothing_expected_gives_no_verdict() -> None:
+    assert judge_reading(Reading("a", 1, 0.0, 9, 9), Expectation("job"), TODAY) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [("2027-02-28", "PASS"), ("2027-02-27", "FAIL"), ("2027-02-28T", "NO_READ"), ("", "NO_READ")],
+)
+def test_expiry_is_compared_with_today_to_the_day(value: str, verdict: str) -> None:
+    assert judged({"date": "expiry >= today + 90d"}, fields=(field("expiry_date", value),)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("rule", "verdict"),
+    [
+        ("mfg <= today", "NO_READ"),  # 2026-11 may be the 1st to the 30th: all of them
+        ("mfg <= today - 1d", "NO_READ"),
+        ("mfg <= 2026-12-01", "PASS"),
+        ("mfg < 2026-11-01", "FAIL"),
+        ("mfg = 2026-11-15", "PASS"),
+        ("mfg + 1y > today", "PASS"),
+        ("expiry > mfg", "PASS"),
+        ("mfg > expiry", "FAIL"),
+        ("expiry >= mfg + 24m", "NO_READ"),
+    ],
+)
+def test_month_of_a_date_is_all_of_its_days(rule: str, verdict: str) -> None:
+    month = field("manufacture_date", "2026-11", flags=("month_precision",))
+    expiry = field("expiry_date", "2028-11-15")
+    expected = "PASS" if rule == "mfg <= today" else verdict
+    assert judged({"date": rule}, fields=(month, expiry)).verdict == expected
+
+
+def test_ambiguous_date_never_passes_and_fails_only_where_both_ways_do() -> None:
+    both_good = field("expiry_date", "2027-04-03", flags=("ambiguous",), alternatives=("2027-03-04",))
+    judgement = judged({"date": "expiry >= today"}, fields=(both_good,))
+    assert (judgement.verdict, judgement.reasons[0].why) == ("NO_READ", "ambiguous")
+    assert judgement.reasons[0].seen == "2027-04-03 or 2027-03-04"
+    both_bad = field("expiry_date", "2025-04-03", flags=("ambiguous",), alternatives=("2025-03-04",))
+    assert judged({"date": "expiry >= today"}, fields=(both_bad,)).verdict == "FAIL"
+    one_bad = field("expiry_date", "2027-04-03", flags=("ambiguous",), alternatives=("2025-03-04",))
+    assert judged({"date": "expiry >= today"}, fields=(one_bad,)).verdict == "NO_READ"
+
+
+@pytest.mark.parametrize("flag", ["repaired", "incomplete", "clock_untrusted", "order_conflict", "cut", "new_flag"])
+def test_uncertain_field_passes_no_kind_of_rule_and_breaks_none(flag: str) -> None:
+    fields = (
+        field("expiry_date", "2027-04-03", flags=(flag,)),
+        field("lot", "L2345B", flags=(flag,)),
+    )
+    for rule in (
+        {"date": "expiry >= today"},
+        {"date": "expiry < today"},
+        {"field": "lot"},
+        {"field": "lot", "text": "L2345B"},
+        {"field": "lot", "text": "OTHER"},
+        {"field": "lot", "pattern": "L9999A"},
+        {"field": "lot", "one_of": ["L2345B"]},
+        {"field": "lot", "one_of": ["OTHER"]},
+        {"field": "lot", "catalogue": "L2345B"},
+        {"field": "lot", "equals": "expiry"},
+    ):
+        judgement = judged(rule, fields=fields)
+        assert (judgement.verdict, judgement.reasons[0].why) == ("NO_READ", "uncertain"), rule
+        assert flag in judgement.reasons[0].seen
+
+
+def test_corrected_field_is_not_passed() -> None:
+    corrected = field("lot", "L2345B", corrections=(Correction(5, "8", "B"),))
+    judgement = judged({"field": "lot", "pattern": "L9999A"}, fields=(corrected,))
+    assert (judgement.verdict, judgement.reasons[0].seen) == ("NO_READ", "L2345B (8 taken for B)")
+
+
+def test_untrusted_clock_passes_nothing_that_counts_from_today() -> None:
+    expiry = (field("expiry_date", "2027-04-03"), field("manufacture_date", "2026-04-03"))
+    judgement = judged({"date": "expiry >= today"}, fields=expiry, clock_trusted=False)
+    assert (judgement.verdict, judgement.reasons[0].why) == ("NO_READ", "clock_untrusted")
+    assert judged({"date": "expiry < today"}, fields=expiry, clock_trusted=False).verdict == "NO_READ"
+    assert judged({"date": "expiry > mfg"}, fields=expiry, clock_trusted=False).verdict == "PASS"
+
+
+def test_month_later_ends_on_the_months_last_day() -> None:
+    reading = Reading("a", 1, 0.0, 9, 9, fields=(field("expiry_date", "2027-02-28", lines=()),))
+    rule = Expectation("job", (Rule(date="expiry = today + 1m"),))
+    judgement = judge_reading(reading, rule, date(2027, 1, 31))
+    assert judgement is not None and judgement.verdict == "PASS"
+
+
+def test_absent_field_is_not_read_rather_than_wrong() -> None:
+    for rule in ({"field": "lot"}, {"date": "mfg <= today"}, {"field": "lot", "one_of": ["A"]}, {"gs1": ["01"]}):
+        judgement = judged(rule)
+        assert (judgement.verdict, judgement.reasons[0].why) == ("NO_READ", "absent"), rule
+
+
+def test_lot_must_stand_in_the_list() -> None:
+    rule = {"field": "lot", "one_of": ["L1111A", "L2345B"]}
+    assert judged(rule, fields=(field("lot", "L2345B"),)).verdict == "PASS"
+    assert judged(rule, fields=(field("lot", "L2345C"),)).verdict == "FAIL"
+
+
+def test_text_may_stand_anywhere_and_lose_its_spaces() -> None:
+    lines = (line("ACME"), line("STOREINACOOL DRY PLACE"))
+    assert judged({"text": "store in a cool"}, lines=lines).verdict != "PASS"
+    assert judged({"text": "STORE IN A COOL"}, lines=lines).verdict == "PASS"
+
+
+def test_text_that_stands_there_otherwise_differs_and_one_that_is_not_there_was_not_read() -> None:
+    rule = {"text": "KEEP REFRIGERATED"}
+    assert judged(rule, lines=(line("KEEP REFRIGERATEO"),)).reasons[0].why == "differs"
+    assert judged(rule, lines=(line("KEEP REFRIGERATEO", doubtful=(16,)),)).reasons[0].why == "uncertain"
+    assert judged(rule, lines=(line("LOT L2345B"),)).reasons[0].why == "absent"
+
+
+def test_catalogue_entry_may_be_misread_but_no_number_of_it() -> None:
+    rule = {"catalogue": "Grinder TD-700 Blue"}
+    assert judged(rule, lines=(line("GRINDER TD-700 8LUE"),)).verdict != "PASS"  # a digit more than the entry
+    assert judged(rule, lines=(line("Grindor TD-700 Blue"),)).verdict == "PASS"
+    assert judged(rule, lines=(line("Grinder"), line("TD-700 Blue"))).verdict == "PASS"
+    assert judged(rule, lines=(line("Grinder TD-500 Blue"),)).verdict == "FAIL"
+
+
+def test_gs1_code_holds_its_identifiers_with_right_check_digits_and_dates() -> None:
+    rule = {"gs1": ["01", "17", "10"]}
+    assert judged(rule, codes=(code(GS1),)).verdict == "PASS"
+    missing = judged({"gs1": ["01", "21"]}, codes=(code(GS1),))
+    assert (missing.verdict, missing.reasons[0].seen.endswith("(21) is missing")) == ("FAIL", True)
+    wrong = judged(rule, codes=(code(GS1.replace("134352", "134353")),))
+    assert (wrong.verdict, "(01) is wrong" in wrong.reasons[0].seen) == ("FAIL", True)
+    assert judged(rule, codes=(code("4006381333931", "]E0"),)).reasons[0].why == "absent"
+
+
+def test_print_is_held_against_the_code() -> None:
+    rule = {"field": "print.expiry", "equals": "code.expiry"}
+    printed = field("expiry_date", "2027-08-31", flags=("month_precision",))
+
+    def by_code(value: str) -> Field:
+        return field("expiry_date", value, source="barcode", lines=(), codes=(0,))
+
+    codes = (code(GS1),)
+    assert judged(rule, fields=(printed, by_code("2027-08-31")), codes=codes).verdict == "PASS"
+    assert judged(rule, fields=(printed, by_code("2027-09-30")), codes=codes).verdict == "FAIL"
+    assert judged(rule, fields=(printed,)).reasons[0].why == "absent"
+    assert judged(rule, fields=(by_code("2027-08-31"),), codes=codes).reasons[0].why == "absent"
+
+
+def test_code_of_a_month_equals_a_print_of_a_day_in_it_only_where_one_of_them_has_no_day() -> None:
+    rule = {"field": "print.mfg", "equals": "code.mfg"}
+    by_code = field("manufacture_date", "2026-08-12", source="barcode", lines=(), codes=(0,))
+    printed = field("manufacture_date", "2026-08", flags=("month_precision",))
+    assert judged(rule, fields=(printed, by_code), codes=(code(GS1),)).verdict == "PASS"
+    other_day = field("manufacture_date", "2026-08-13")
+    assert judged(rule, fields=(other_day, by_code), codes=(code(GS1),)).verdict == "FAIL"
+
+
+def test_rule_of_a_region_looks_at_that_region_alone() -> None:
+    lines = (line("LOT A1", region="side"), line("LOT B2", region="top"))
+    fields = (field("lot", "A1", lines=(0,)), field("lot", "B2", lines=(1,)))
+    reading = Reading("line1", 1, 0.0, 640, 480, lines=lines, fields=fields)
+
+    def verdict(region: str, value: str) -> str:
+        expectation = Expectation("job", (), {region: (Rule(field="lot", text=value),)})
+        judgement = judge_reading(reading, expectation, TODAY)
+        assert judgement is not None
+        return judgement.verdict
+
+    assert verdict("top", "B2") == "PASS"
+    assert verdict("top", "A1") == "FAIL"
+    assert verdict("back", "A1") == "NO_READ"
+
+
+def test_one_broken_rule_fails_whatever_else_is_not_read() -> None:
+    rules = ({"field": "lot", "text": "L2345B"}, {"field": "serial"}, {"field": "lot", "one_of": ["X"]})
+    judgement = judged(*rules, fields=(field("lot", "L2345B"),))
+    assert (judgement.verdict, [reason.verdict for reason in judgement.reasons]) == (
+        "FAIL",
+        ["PASS", "NO_READ", "FAIL"],
+    )
+
+
+def test_expectation_of_the_settings_has_an_id_that_changes_with_its_rules() -> None:
+    def expected(*rules: dict[str, Any]) -> str | None:
+        camera = CameraConfig(
+            kind="folder", source="x", expected=tuple(Rule.model_validate_json(json.dumps(rule)) for rule in rules)
+        )
+        found = of_camera(camera)
+        return None if found is None else found.id
+
+    one, same, other = expected({"field": "lot"}), expected({"field": "lot"}), expected({"field": "serial"})
+    assert one == same != other
+    assert one is not None and one.startswith("config-")
+    assert expected() is None
+
+
+def test_patterns_of_printed_fields_reach_the_decoder_under_the_fields_own_names() -> None:
+    rules = (Rule(field="serial", pattern="9999"), Rule(field="code.lot", pattern="A9"), Rule(pattern="99"))
+    region = (Rule(field="print.lot", pattern="L9999A"),)
+    expectation = Expectation("job", rules, {"top": region})
+    assert {name: mask.text for name, mask in expectation.masks(None).items()} == {"serial_number": "9999"}
+    assert {name: mask.text for name, mask in expectation.masks("top").items()} == {
+        "serial_number": "9999",
+        "lot": "L9999A",
+    }
