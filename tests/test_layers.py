@@ -68,7 +68,7 @@ MAY_IMPORT = {
     "frame_recorder": set(),
     "doctor": {"backends", "cameras", "installation", "models", "telemetry", "transports"},
     "installation": set(),
-    "items": {"cameras.base", "cameras.repeat_log", "frame_recorder", "stages.reading_order"},
+    "items": {"cameras.base", "cameras.repeat_log", "frame_recorder", "stages.label_text", "stages.reading_order"},
     "last_words": set(),
     "live": {"cameras", "no_text", "pipeline", "telemetry"},
     "no_text": set(),

@@ -1,0 +1,1 @@
+"""Items: readings that show one physical item become one result."""
