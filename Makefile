@@ -1,11 +1,13 @@
-# make demo   see labels being read, here and now
-# make test   the whole test suite
-# Both set up what they need in .venv first; calling them again costs seconds.
+# make demo         see labels being read, here and now
+# make test         the whole test suite
+# make test-arm64   the same on 64-bit ARM, by qemu; slow, needs root
+# They set up what they need in .venv first; calling them again costs seconds.
 
 PYTHON ?= python3
 VENV   ?= .venv
 SOURCE ?=
 FRAMES ?= 60
+TESTS  ?=
 BIN    := $(VENV)/bin
 
 # On a Jetson, TensorRT and OpenCV (with GStreamer) come from JetPack: the environment must see them, pip must not
@@ -21,11 +23,13 @@ endif
 # the variable as one word for the shell, as it was typed: a name or password may hold blanks, quotes and dollars
 quoted = '$(subst ','\'',$(value $(1)))'
 
-.PHONY: help demo test check models clean
+export ARM64_ROOT ?= /var/tmp/edge-agent-arm64
+
+.PHONY: help demo test test-arm64 check models clean clean-arm64
 .DEFAULT_GOAL := help
 
 help: ## what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/' | sed 's/^/make /'
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/' | sed 's/^/make /'
 
 $(BIN)/activate:
 	@echo "== making a virtual environment in $(VENV) with $$($(PYTHON) --version)"
@@ -47,8 +51,14 @@ demo: models ## see labels being read; SOURCE=/dev/video0, a file, a folder or a
 test: models ## the whole test suite
 	@$(BIN)/python -m pytest
 
+test-arm64: models ## the suite in an arm64 Debian under qemu, as root; TESTS='tests/outbox -q' runs a part of it
+	@tests/arm64.sh $(value TESTS)
+
 check: $(VENV)/.installed ## ruff and mypy
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 clean: ## remove the environment and what was fetched
 	rm -rf $(VENV) demo-out engines/*/*.onnx engines/*/*.json engines/*/*.txt
+
+clean-arm64: ## remove the arm64 Debian
+	rm -rf '$(ARM64_ROOT)' '$(ARM64_ROOT).log'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -55,3 +56,17 @@ def test_make_demo_hands_the_source_on_as_it_was_typed(source: str) -> None:
 
     (line,) = [line for line in shown.splitlines() if "edge-agent demo" in line]
     assert shlex.split(line)[1:] == ["demo", "--frames", "15", f"--source={source}"]
+
+
+def test_make_test_arm64_hands_on_what_is_to_be_run() -> None:
+    if shutil.which("make") is None:
+        pytest.skip("needs make")
+    command = ["make", "--dry-run", "--silent", "test-arm64", "TESTS=tests/outbox -k 'two words'"]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert shlex.split(shown.splitlines()[-1]) == ["tests/arm64.sh", "tests/outbox", "-k", "two words"]
+    script = ROOT / "tests/arm64.sh"
+    assert os.access(script, os.X_OK)
+    assert subprocess.run(["bash", "-n", str(script)], check=True, capture_output=True, timeout=60).stderr == b""
+    extras = re.search(r"'\.\[([a-z,]+)\]'", script.read_text("utf-8"))
+    assert extras is not None
+    assert set(extras[1].split(",")) >= {"cpu", "demo", "dev"}, "what make test installs"
