@@ -119,7 +119,7 @@ HOMES = {
     "onnx": {"models", "calibrate", "backends.half"},
     "gpiod": {"items.gpio"},
     "pymodbus": {"items.modbus"},
-    "paho": {"transports.mqtt", "demo.subscriber"},
+    "paho": {"transports.mqtt_library", "demo.subscriber"},
     "simplejpeg": {"cameras.jpeg"},
     "sqlite3": {"outbox"},
     "jtop": set(),  # jetson-stats is AGPL: what it tells is read from the kernel's own files

@@ -40,9 +40,15 @@ Settle = Callable[[Outcome, str], None]
 class Transport(Protocol):
     """One connection to the outside. `send` is called by the publisher's thread only."""
 
-    inbound: Queue[Inbound]
-    inbound_dropped: int
-    """Messages from outside that were not taken: too many at once, or too large."""
+    @property
+    def inbound(self) -> Queue[Inbound]:
+        """What came from outside."""
+        ...
+
+    @property
+    def inbound_dropped(self) -> int:
+        """Messages from outside that were not taken: too many at once, or too large."""
+        ...
 
     def open(self, on_ready: Callable[[], None]) -> None:
         """Starts connecting and returns at once; goes on trying in the background until `close`.

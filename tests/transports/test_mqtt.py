@@ -23,7 +23,8 @@ from edge_agent.config import MqttConfig
 from edge_agent.errors import ConfigError, TransportError
 from edge_agent.records import Message
 from edge_agent.transports.base import Inbound, Outcome
-from edge_agent.transports.mqtt import INBOUND_LIMIT, MqttTransport
+from edge_agent.transports.mqtt import MqttTransport
+from edge_agent.transports.mqtt_inbox import INBOUND_LIMIT
 from tests.broker import Broker, Observer, Proxy, free_port, wait_until
 from tests.certificates import make_authority, make_certificate
 
