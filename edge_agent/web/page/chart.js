@@ -11,7 +11,7 @@ const BOTTOM = 16;
 const TOP = 6;
 const COLOURS = 5;
 
-/** A tile with a title, the newest figure and a chart. `lines` are [{name, values}], `at` the time of each value. */
+/** A tile with a title, the newest figure and a chart. `lines` are [{name, values}], `at` unix seconds of each value. */
 export class Chart {
   constructor({ title, unit, digits = null, note = "" }) {
     this.format = (value) => (value === null ? NOTHING : digits === null ? figure(value) : number(value, digits));
@@ -26,28 +26,33 @@ export class Chart {
     this.element = make("article.tile", {}, make("header", {}, make("h3", {}, title), this.figure), this.plot, this.legend, note && make("p.quiet", {}, note));
   }
 
-  /** Draws. `shade` are the times (same length as `at`) at which something was wrong. */
-  set(at, lines, shade = null) {
+  /** Draws the last `seconds`. `shade` are the times (same length as `at`) at which something was wrong. */
+  set(at, seconds, lines, shade = null) {
     this.at = at;
     this.lines = lines;
+    this.start = at.at(-1) - seconds;
+    this.seconds = seconds;
     const values = lines.flatMap((line) => line.values.filter(Number.isFinite));
     const most = ceiling(Math.max(...values, 0));
-    const x = (index) => LEFT + ((WIDTH - LEFT) * index) / Math.max(1, at.length - 1);
+    const x = (index) => this.#x(at[index]);
     const y = (value) => TOP + (HEIGHT - BOTTOM - TOP) * (1 - value / most);
     put(
       this.svg,
       shade && spans(shade).map(([from, to]) => draw("rect", { class: "shade", x: x(from), y: TOP, width: Math.max(1, x(to) - x(from)), height: HEIGHT - BOTTOM - TOP })),
       [0, 0.5, 1].map((share) => draw("line", { class: "grid", x1: LEFT, x2: WIDTH, y1: y(share * most), y2: y(share * most) })),
-      lines.map((line, index) => draw("path", { class: `line c${index % COLOURS}`, d: path(line.values, x, y), "vector-effect": "non-scaling-stroke" })),
+      lines.map((line, index) => draw("path", { class: `line c${index % COLOURS}`, d: path(line.values, gaps(at), x, y), "vector-effect": "non-scaling-stroke" })),
       this.cursor,
     );
-    put(this.axis, this.#labels(at, most));
+    put(this.axis, this.#labels(most));
     this.svg.setAttribute("aria-label", this.#summary(values));
     this.#figures(at.length - 1);
   }
 
-  #labels(at, most) {
-    const end = at.length - 1;
+  #x(at) {
+    return LEFT + ((WIDTH - LEFT) * (at - this.start)) / this.seconds;
+  }
+
+  #labels(most) {
     const label = (text, name, left, top) => {
       const one = make(`span.${name}`, {}, text);
       if (left !== null) one.style.left = `${left}%`;
@@ -58,7 +63,7 @@ export class Chart {
     const start = (LEFT / WIDTH) * 100;
     return [
       ...[1, 0.5, 0].map((share) => label(tick(most * share), "value", null, (TOP / HEIGHT) * 100 + high * (1 - share))),
-      ...[0, Math.round(end / 2), end].map((index, place) => label(clock(at[index], { seconds: false }), `when.w${place}`, place === 2 ? null : start + ((100 - start) * index) / Math.max(1, end), null)),
+      ...[0, 0.5, 1].map((share, place) => label(clock(this.start + share * this.seconds, { seconds: false }), `when.w${place}`, place === 2 ? null : start + (100 - start) * share, null)),
     ];
   }
 
@@ -80,9 +85,8 @@ export class Chart {
     if (!this.at?.length) return;
     const box = this.svg.getBoundingClientRect();
     const place = ((event.clientX - box.left) / box.width) * WIDTH;
-    const index = Math.round(((place - LEFT) / (WIDTH - LEFT)) * (this.at.length - 1));
-    if (index < 0 || index >= this.at.length) return this.#unpoint();
-    const x = LEFT + ((WIDTH - LEFT) * index) / Math.max(1, this.at.length - 1);
+    const index = nearest(this.at, this.start + ((place - LEFT) / (WIDTH - LEFT)) * this.seconds);
+    const x = this.#x(this.at[index]);
     for (const [name, value] of [["x1", x], ["x2", x], ["visibility", "visible"]]) this.cursor.setAttribute(name, value);
     this.#figures(index, true);
   }
@@ -101,10 +105,17 @@ function tick(value) {
 function ceiling(value) {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= value * 1.02) ?? 10 * power;
+  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= value) ?? 10 * power;
 }
 
-function path(values, x, y) {
+/** Whether more time than usual lies before each place. */
+function gaps(at) {
+  const steps = at.slice(1).map((time, index) => time - at[index]);
+  const usual = [...steps].sort((a, b) => a - b)[Math.floor(steps.length / 2)];
+  return [false, ...steps.map((step) => step > 4 * usual)];
+}
+
+function path(values, breaks, x, y) {
   let pen = "M";
   const parts = [];
   values.forEach((value, index) => {
@@ -112,10 +123,15 @@ function path(values, x, y) {
       pen = "M";
       return;
     }
+    if (breaks[index]) pen = "M";
     parts.push(`${pen}${x(index).toFixed(1)} ${y(value).toFixed(1)}`);
     pen = "L";
   });
   return parts.join("");
+}
+
+function nearest(times, wanted) {
+  return times.reduce((best, time, index) => (Math.abs(time - wanted) < Math.abs(times[best] - wanted) ? index : best), 0);
 }
 
 /** [from, to] of each run of true. */

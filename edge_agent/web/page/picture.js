@@ -18,6 +18,7 @@ export class Picture {
     this.message = make("p.picture-message", { role: "status" });
     this.element = make("div.picture", {}, this.canvas, this.message);
     this.texts = false;
+    this.said = this.troubled = "";
     this.shown = shown;
     this.camera = null;
     this.rois = {};
@@ -37,6 +38,7 @@ export class Picture {
     this.camera = camera;
     this.readings.clear();
     this.#keep(null);
+    this.troubled = "";
     this.#say(t("live.waiting"));
     this.#run();
   }
@@ -73,9 +75,17 @@ export class Picture {
     document.removeEventListener("visibilitychange", this.onVisibility);
   }
 
+  /** What is wrong with the camera, said over its last picture; "" nothing. */
+  trouble(text) {
+    this.troubled = text;
+    this.#say(this.said);
+  }
+
   #say(text) {
-    this.message.textContent = text;
-    this.message.hidden = !text;
+    this.said = text;
+    const shown = this.troubled || text;
+    if (this.message.textContent !== shown) this.message.textContent = shown;
+    this.message.hidden = !shown;
   }
 
   #pause() {

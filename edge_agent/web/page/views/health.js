@@ -117,14 +117,14 @@ class HealthView {
       const history = await ask(`/v1/telemetry/history?seconds=${seconds}&points=${points}&names=${names}`);
       if (asked !== this.asked || this.closed) return;
       this.problem.textContent = "";
-      this.#tiles(history);
+      this.#tiles(history.at.map((time) => Date.parse(time) / 1000), seconds, history.series);
     } catch (error) {
       if (asked === this.asked) this.problem.textContent = error.message;
     }
     if (!this.closed && !document.hidden) this.timer = setTimeout(() => this.#draw(), again);
   }
 
-  #tiles({ at, series }) {
+  #tiles(at, seconds, series) {
     withRamUsed(series);
     const shown = [];
     const absent = [];
@@ -135,7 +135,7 @@ class HealthView {
         continue;
       }
       const chart = this.charts.get(tile.key);
-      chart.set(at, lines, tile.shade && series[tile.shade]?.map((value) => value === 0));
+      chart.set(at, seconds, lines, tile.shade && series[tile.shade]?.map((value) => value === 0));
       shown.push(chart.element);
     }
     if (shown.length !== this.tiles.children.length || shown.some((one, index) => one !== this.tiles.children[index])) put(this.tiles, shown);

@@ -6,6 +6,7 @@ import * as feed from "../feed.js";
 import { number } from "../format.js";
 import { Picture } from "../picture.js";
 import { cropOf } from "../crop.js";
+import { goodness, isWhole } from "../reading.js";
 import { ReadingsTable } from "../readings_table.js";
 import { Strip, fieldList } from "../strip.js";
 import { named, t } from "../texts.js";
@@ -77,6 +78,8 @@ class Live {
     if (camera.name === this.camera) {
       this.picture.rois = camera.rois ?? {};
       this.#foot();
+      const troubled = camera.state !== "online" && camera.state !== "ended";
+      this.picture.trouble(troubled ? [`${camera.name}: ${named("camera", camera.state)}`, camera.reason].filter(Boolean).join(" – ") : "");
     }
     if (!known || this.chooser.children.length) this.#chooser();
   }
@@ -145,7 +148,7 @@ class Live {
   /** Without items the strip shows readings of whole labels, each label once, as it was read best. */
   #entryOf(reading) {
     const { fields } = reading;
-    if (fields.length < SAME_FIELDS || fields.some(({ flags }) => flags.includes("cut"))) return;
+    if (fields.length < SAME_FIELDS || !isWhole(reading)) return;
     const newest = this.strip.entries[0];
     const same = newest && fields.filter(({ name, value }) => newest.fields.some((field) => field.name === name && field.value === value)).length >= SAME_FIELDS;
     if (same && goodness(reading) <= goodness(newest)) return;
@@ -172,10 +175,6 @@ class Live {
       key === "none" && said?.lines.length ? make("p.hint", {}, t("live.not_judged"), " ", make("a", { href: "#/teach" }, t("live.say_expected"))) : null,
     );
   }
-}
-
-function goodness({ fields }) {
-  return fields.filter(({ certain }) => certain !== false).length - 2 * fields.filter(({ flags }) => flags.includes("cut")).length;
 }
 
 function entry({ id, camera, verdict, reasons, fields, lines }) {

@@ -5,6 +5,7 @@ import { ask } from "../door.js";
 import { button, choice, icon, labelled, make, put, signButton, switchOf } from "../element.js";
 import * as feed from "../feed.js";
 import { Picture } from "../picture.js";
+import { certainFields, isWhole } from "../reading.js";
 import { RoiEditor } from "../roi_editor.js";
 import { ANYWHERE, FIELDS, chosen, kindsFor, proposed, written } from "../rules.js";
 import { named, t } from "../texts.js";
@@ -111,8 +112,7 @@ class TeachView {
 
   #shown(reading) {
     if (!reading?.lines.length) return;
-    const good = reading.fields.filter((field) => field.certain !== false).length;
-    if (good >= GOOD_FIELDS) this.#hold(true);
+    if (isWhole(reading) && certainFields(reading) >= GOOD_FIELDS) this.#hold(true);
     const named_ = new Set(reading.fields.flatMap((field) => field.lines));
     const rest = reading.lines.filter((line, index) => !named_.has(index));
     put(
