@@ -21,8 +21,10 @@ from pathlib import Path
 
 from edge_agent.clock import DeviceClock
 from edge_agent.outbox.base import Entry, OutboxStats, cost_bytes, is_state
+from edge_agent.outbox.counts import Counts
 from edge_agent.outbox.lanes import Lanes
 from edge_agent.outbox.ledger import Ledger
+from edge_agent.outbox.pending import Pending
 from edge_agent.outbox.soundness import open_store, set_aside
 from edge_agent.outbox.store import DAMAGED, Batch, DeadLetter, Store, StoreDamaged, StoreUnavailable
 from edge_agent.records import Message
@@ -36,7 +38,6 @@ PURGE_EVERY_S = 30.0
 CLOSE_S = 5.0
 FILL_READINGS = 256  # of the backlog, read at once
 FILL_BYTES = 2_097_152  # and at most an eighth of what may be in memory
-DEAD_IN_MEMORY = 20  # while the disk fails
 SLACK = 0.01  # of max_bytes, freed beyond what is needed: so that not every reading pushes one out
 FULL_EVERY_S = 3600.0  # that readings are pushed out is said so often
 
@@ -66,17 +67,12 @@ class DiskOutbox:
     """
 
     def __init__(self, path: Path, clock: DeviceClock, tell: Tell, limits: Limits | None = None) -> None:
-        limits = limits or Limits()
+        self._limits = limits = limits or Limits()
         self._path = path
         self._clock = clock
         self._tell = tell
-        self._max_bytes = limits.max_bytes
         self._fill_bytes = min(FILL_BYTES, limits.max_memory_bytes // 8)
         self._max_memory_bytes = limits.max_memory_bytes - self._fill_bytes
-        self._max_age_s = limits.max_age_s
-        self._flush_s = limits.flush_s
-        self._live_first = limits.live_first
-        self._retry_s = limits.retry_s
         self._opened_mono = clock.monotonic()
         self._unix_less_mono: float | None = None  # as the time of day was when it was first trusted
         # _reading before _lock where both are taken: rows found on disk are compared with what is in memory before
@@ -86,20 +82,12 @@ class DiskOutbox:
         self._wake = threading.Condition(self._lock)
         self._announced = threading.Condition(self._lock)
         self._lanes = Lanes(limits.live_for_s, clock.monotonic)
-        self._ledger = Ledger()
-        self._dropped: Counter[str] = Counter()
-        self._last_id = 0
+        self._counts = Counts()
+        self._pending = Pending()
+        self._last_id = self._announced_id = 0
         self._written_id = 0  # every reading up to here that is still wanted is on disk
-        self._announced_id = 0
-        self._unwritten: dict[int, Entry] = {}  # oldest first
-        self._unwritten_bytes = 0  # taken since the last write began
-        self._writing: dict[int, Entry] = {}
-        self._gone: set[int] = set()  # rows to be deleted
-        self._deleting: set[int] = set()
-        self._dead: list[DeadLetter] = []
         self._revived_of: Store | None = None  # whose dead letters wait again, up to this row
         self._revived_row = 0
-        self._to_forget = 0  # up to this row they are still to be deleted
         self._on_disk = 0  # readings that are not in memory
         self._cursor = 0  # up to here rows were looked at; those that are not in memory have higher ids
         self._evicted_id = 0  # the newest of those
@@ -109,8 +97,7 @@ class DiskOutbox:
         self._condemned: str | None = None  # why the file is to be moved aside before the next is opened
         # when last, by time.monotonic
         self._flushed_mono = self._wrote_mono = self._purged_mono = self._full_said_mono = float("-inf")
-        self._urgent = False
-        self._closing = False
+        self._urgent = self._closing = False
         self._on_put: Callable[[], None] = _nothing
         self._news: list[tuple[str, str]] = []
         self._store: Store | None = None
@@ -125,6 +112,7 @@ class DiskOutbox:
             self._last_id += 1
             now_mono, now, trusted = self._clock.monotonic(), self._clock.unix(), self._clock.trusted()
             entry = Entry(self._last_id, message, now_mono, now, trusted)
+            self._counts.came(entry)
             claimable = is_state(message)
             if claimable:
                 self._lanes.add(entry)
@@ -135,7 +123,7 @@ class DiskOutbox:
                 claimable = self._fault is not None
         if claimable:
             self._on_put()
-        elif self._writing and time.monotonic() - self._flushed_mono > HANG_S:
+        elif self._pending.is_writing and time.monotonic() - self._flushed_mono > HANG_S:
             self._fail(f"{self._path} cannot be written: the disk has not answered for {HANG_S:g} s")
             self._say_news()  # the writer cannot
 
@@ -143,12 +131,12 @@ class DiskOutbox:
         with self._lock:
             self._age()
             taken = self._lanes.claim_states(limit)
-            if self._live_first:
+            if self._limits.live_first:
                 taken += self._lanes.claim_live(limit - len(taken), self._claimable_id)
         most = limit if replay is None else min(limit, len(taken) + replay)
         while len(taken) < most and (entry := self._claim_backlog()) is not None:
             taken.append(entry)
-        if not self._live_first and len(taken) < limit:
+        if not self._limits.live_first and len(taken) < limit:
             with self._lock:
                 if not self._lanes.any_backlog and self._on_disk == 0:
                     taken += self._lanes.claim_live(limit - len(taken), self._claimable_id)
@@ -158,9 +146,9 @@ class DiskOutbox:
         with self._lock:
             for i in ids:
                 entry = self._lanes.settle(i)
-                if entry is not None and not is_state(entry.message):
-                    self._ledger.delivered(entry.source, entry.day)
-                    self._delete(i)
+                if entry is not None:
+                    self._counts.delivered(entry)
+                    self._delete(entry)
 
     def requeue(self, ids: Iterable[int]) -> None:
         with self._lock:
@@ -175,7 +163,7 @@ class DiskOutbox:
                     continue
                 self._give_up(entry, reason)
                 if not is_state(entry.message):
-                    self._dead.append(DeadLetter(self._clock.unix(), reason, detail, entry.message))
+                    self._pending.dead.append(DeadLetter(self._clock.unix(), reason, detail, entry.message))
             self._wake.notify()
 
     def revive(self) -> int:
@@ -193,7 +181,7 @@ class DiskOutbox:
             self.put(message)
         with self._lock:  # the old rows go with the new ones, or after them
             self._revived_of, self._revived_row = store, max(after, row)
-            self._to_forget = self._revived_row
+            self._pending.forget_row = self._revived_row
             self._wake.notify()
         return len(messages)
 
@@ -215,15 +203,15 @@ class DiskOutbox:
                 claimed=len(self._lanes.claimed),
                 bytes=self._lanes.bytes,
                 disk_bytes=self._disk_bytes,
-                unwritten=len(self._unwritten) + len(self._writing),
+                unwritten=len(self._pending),
                 oldest_age_s=None if oldest is None else self._age_s(oldest),
-                dropped=dict(self._dropped),
+                dropped=dict(self._counts.dropped),
                 fault=self._fault,
             )
 
     def ledger(self) -> Ledger:
         with self._lock:
-            return self._ledger.copy()
+            return self._counts.ledger.copy()
 
     @property
     def fault(self) -> str | None:
@@ -231,7 +219,7 @@ class DiskOutbox:
 
     def next_seq(self, camera: str) -> int:
         with self._lock:
-            return self._ledger.next_seq(camera)
+            return self._counts.ledger.next_seq(camera)
 
     def close(self) -> None:
         """Writes what is not written yet; says how many readings wait for the next start, or are lost."""
@@ -246,7 +234,7 @@ class DiskOutbox:
             log.warning("%s: the disk does not answer; leaving what is not written", self._path)
             return
         with self._reading, self._lock:
-            lost, kept = len(self._unwritten), self._ledger.queued
+            lost, kept = len(self._pending), self._counts.ledger.queued
             store, self._store = self._store, None
             self._lanes.clear()
             self._on_disk = 0
@@ -265,17 +253,14 @@ class DiskOutbox:
         return self._written_id if self._fault is None else self._last_id
 
     def _take(self, entry: Entry) -> bool:
-        origin = entry.message.origin
-        self._ledger.produced(entry.source, entry.day, None if origin is None else origin.seq)
-        if cost_bytes(entry.message) > min(self._max_bytes, self._max_memory_bytes) // 2:
+        if cost_bytes(entry.message) > min(self._limits.max_bytes, self._max_memory_bytes) // 2:
             self._count_drop(entry, "too_large")
             return False
         self._lanes.add(entry)
-        if not self._unwritten:
+        if not self._pending.unwritten:
             self._wake.notify()
-        self._unwritten[entry.id] = entry
-        self._unwritten_bytes += cost_bytes(entry.message)
-        if self._unwritten_bytes > self._max_memory_bytes // 4 and not self._urgent and self._fault is None:
+        self._pending.add(entry)
+        if self._pending.unwritten_bytes > self._max_memory_bytes // 4 and not self._urgent and self._fault is None:
             self._urgent = True  # more than the flush window was meant to hold
             self._wake.notify()
         self._age()
@@ -284,7 +269,7 @@ class DiskOutbox:
         return True
 
     def _await_disk(self, entry: Entry) -> None:
-        if self._flush_s == 0 and threading.current_thread() is not self._thread:
+        if self._limits.flush_s == 0 and threading.current_thread() is not self._thread:
             self._announced.wait_for(lambda: self._announced_id >= entry.id or self._fault or self._closing, HANG_S)
 
     def _age(self) -> None:
@@ -306,7 +291,7 @@ class DiskOutbox:
             self._evict(entry)
 
     def _is_written(self, id_: int) -> bool:
-        return id_ <= self._written_id and id_ not in self._unwritten and id_ not in self._writing
+        return id_ <= self._written_id and not self._pending.holds(id_)
 
     def _relieve_memory(self) -> bool:
         """Makes some room in memory; the oldest live reading is on disk too, unless the disk fails or is too slow."""
@@ -318,19 +303,16 @@ class DiskOutbox:
             self._give_up(oldest, "outbox_full")
         return oldest is not None
 
-    def _delete(self, id_: int) -> None:
-        if self._unwritten.pop(id_, None) is None:
-            if not self._gone:
-                self._wake.notify()
-            self._gone.add(id_)
+    def _delete(self, entry: Entry) -> None:
+        if not is_state(entry.message) and self._pending.delete(entry.id):
+            self._wake.notify()
 
     def _give_up(self, entry: Entry, reason: str) -> None:
         self._count_drop(entry, reason)
-        if not is_state(entry.message):
-            self._delete(entry.id)
+        self._delete(entry)
 
     def _count_drop(self, entry: Entry, reason: str) -> None:
-        self._dropped[reason] += 1
+        self._counts.given_up(entry, reason)
         now = time.monotonic()
         if reason == "outbox_full" and now - self._full_said_mono >= FULL_EVERY_S:
             self._full_said_mono = now
@@ -338,8 +320,6 @@ class DiskOutbox:
             log.warning("%s", text)
             self._news.append(("outbox_full", text))
             self._wake.notify()
-        if not is_state(entry.message):
-            self._ledger.dropped(entry.source, entry.day, reason)
 
     def _age_s(self, entry: Entry) -> float:
         """How long it has waited, at least."""
@@ -362,7 +342,7 @@ class DiskOutbox:
                 entry = self._lanes.claim_backlog(self._claimable_id)
                 if entry is None:
                     return None
-                if self._age_s(entry) <= self._max_age_s:
+                if self._age_s(entry) <= self._limits.max_age_s:
                     return entry
                 self._lanes.settle(entry.id)
                 self._give_up(entry, "too_old")
@@ -408,7 +388,7 @@ class DiskOutbox:
 
     def _is_known(self, id_: int) -> bool:
         """Whether a row found on disk is under way, or was and is still to be deleted."""
-        return id_ in self._lanes.claimed or id_ in self._gone or id_ in self._deleting
+        return id_ in self._lanes.claimed or self._pending.is_leaving(id_)
 
     def _note_unreadable(self, exc: Exception) -> None:
         with self._lock:
@@ -440,11 +420,11 @@ class DiskOutbox:
         if self._urgent or self._news:
             return float("-inf")
         if self._fault is not None:
-            return self._flushed_mono + self._retry_s
-        if self._unwritten:
-            return self._wrote_mono + self._flush_s
-        if self._gone or self._dead or self._to_forget or self._ledger.any_changed:
-            return self._flushed_mono + max(self._flush_s, LAZY_S)
+            return self._flushed_mono + self._limits.retry_s
+        if self._pending.unwritten:
+            return self._wrote_mono + self._limits.flush_s
+        if self._pending.can_wait or self._counts.ledger.any_changed:
+            return self._flushed_mono + max(self._limits.flush_s, LAZY_S)
         return max(self._purged_mono, self._flushed_mono) + PURGE_EVERY_S
 
     def _flush(self) -> None:
@@ -453,7 +433,7 @@ class DiskOutbox:
         with self._lock:
             store, damage, self._damage = self._store, self._damage, None
             last_id = self._last_id
-            batch = self._batch()
+            batch = self._pending.batch(self._counts.ledger)
             if batch.arrived:
                 self._wrote_mono = self._flushed_mono
         if store is None:
@@ -480,34 +460,14 @@ class DiskOutbox:
                     self._revived_row = 0  # they are gone, and their numbers may be given anew
             self._keep_to_size(used_bytes)
 
-    def _batch(self) -> Batch:
-        folded = self._ledger.fold()
-        keys = self._ledger.take_changed()
-        self._writing, self._unwritten = self._unwritten, {}
-        self._unwritten_bytes = 0
-        self._deleting, self._gone = self._gone, set()
-        dead, self._dead = self._dead, []
-        revived, self._to_forget = self._to_forget, 0
-        return Batch(list(self._writing.values()), sorted(self._deleting), keys, folded, dead, revived)
-
     def _take_back(self, batch: Batch) -> None:
-        """What was not written waits for the next time."""
         with self._lock:
-            for id_ in self._writing.keys() & self._gone:  # it has left meanwhile and was never on disk
-                del self._writing[id_]
-                self._gone.discard(id_)
-            self._unwritten = {**self._writing, **self._unwritten}
-            self._gone |= self._deleting
-            self._writing, self._deleting = {}, set()
-            self._ledger.mark_changed((row.source, row.day) for row in batch.ledger)
-            self._dead = [*batch.dead, *self._dead][-DEAD_IN_MEMORY:]
-            self._to_forget = max(self._to_forget, batch.revived)
+            self._pending.take_back(batch, self._counts.ledger)
 
     def _settle(self, last_id: int, used_bytes: int) -> None:
         """What was written may be offered now, and what aged meanwhile need not stay in memory."""
         with self._reading, self._lock:
-            any_new = bool(self._writing)
-            self._writing, self._deleting = {}, set()
+            any_new = self._pending.written()
             self._written_id = last_id
             self._disk_bytes = used_bytes
             recovered, self._fault = self._fault, None
@@ -523,10 +483,10 @@ class DiskOutbox:
 
     def _keep_to_size(self, used_bytes: int) -> None:
         """Drops the oldest readings until the pages in use fit; the next transaction deletes them."""
-        over_bytes = used_bytes - self._max_bytes
+        over_bytes = used_bytes - self._limits.max_bytes
         if over_bytes <= 0:
             return
-        over_bytes += int(self._max_bytes * SLACK)
+        over_bytes += int(self._limits.max_bytes * SLACK)
         while over_bytes > 0 and (entry := self._take_oldest()) is not None:
             over_bytes -= cost_bytes(entry.message)
             with self._lock:
@@ -549,7 +509,7 @@ class DiskOutbox:
         while self._look_at_backlog():
             with self._lock:
                 first = self._lanes.first_backlog
-                if first is None or self._age_s(first) <= self._max_age_s:
+                if first is None or self._age_s(first) <= self._limits.max_age_s:
                     return
                 self._lanes.take_oldest()
                 self._give_up(first, "too_old")
@@ -586,9 +546,9 @@ class DiskOutbox:
             self._news.append(("outbox_replaced", finding))
         with self._reading, self._lock:
             self._store = opened.store
-            self._ledger.merge(rows)
+            self._counts.ledger.merge(rows)
             self._on_disk = sum(row.queued for row in rows)
-            self._cursor = min([opened.store.first_id, *self._unwritten]) - 1
+            self._cursor = min([opened.store.first_id, *self._pending.unwritten]) - 1
         if self._on_disk:
             log.info("%d readings of before wait in %s", self._on_disk, self._path)
 
@@ -597,13 +557,12 @@ class DiskOutbox:
         log.warning("%s %s; a new one is begun", self._path, why)
         with self._reading, self._lock:
             self._store, self._condemned = None, why
-            self._unwritten = {entry.id: entry for entry in sorted(self._lanes.readings(), key=lambda entry: entry.id)}
-            present = Counter((entry.source, entry.day) for entry in self._unwritten.values())
-            lost = self._ledger.lose_all_but(present, "damaged")
+            self._pending.begin_anew(self._lanes.readings())
+            present = Counter((entry.source, entry.day) for entry in self._pending.unwritten.values())
+            lost = self._counts.ledger.lose_all_but(present, "damaged")
             if lost:
-                self._dropped["damaged"] += lost
-            self._ledger.mark_changed()
-            self._gone = set()
+                self._counts.dropped["damaged"] += lost
+            self._counts.ledger.mark_changed()
             self._on_disk = self._evicted_id = 0
             self._urgent = True
         store.close()

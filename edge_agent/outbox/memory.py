@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 
-from edge_agent.outbox.base import Entry, OutboxStats, cost_bytes, is_state
+from edge_agent.outbox.base import Entry, OutboxStats, cost_bytes
+from edge_agent.outbox.counts import Counts
 from edge_agent.outbox.lanes import Lanes
 from edge_agent.outbox.ledger import Ledger
 from edge_agent.records import Message
@@ -43,20 +43,17 @@ class MemoryOutbox:
         self._live_first = live_first
         self._lock = threading.Lock()
         self._lanes = Lanes(live_for_s, clock)
-        self._ledger = Ledger()
+        self._counts = Counts()
         self._last_id = 0
-        self._dropped: Counter[str] = Counter()
         self._on_put: Callable[[], None] | None = None
 
     def put(self, message: Message) -> None:
         with self._lock:
             self._last_id += 1
             entry = Entry(self._last_id, message, self._clock(), self._unix())
-            if not is_state(message):
-                origin = message.origin
-                self._ledger.produced(entry.source, entry.day, None if origin is None else origin.seq)
+            self._counts.came(entry)
             if cost_bytes(message) > self._max_bytes:
-                self._count_drop(entry, "too_large")
+                self._counts.given_up(entry, "too_large")
                 return
             self._lanes.add(entry)
             self._purge()
@@ -80,8 +77,8 @@ class MemoryOutbox:
         with self._lock:
             for i in ids:
                 entry = self._lanes.settle(i)
-                if entry is not None and not is_state(entry.message):
-                    self._ledger.delivered(entry.source, entry.day)
+                if entry is not None:
+                    self._counts.delivered(entry)
 
     def requeue(self, ids: Iterable[int]) -> None:
         with self._lock:
@@ -93,7 +90,7 @@ class MemoryOutbox:
             for i in ids:
                 entry = self._lanes.settle(i)
                 if entry is not None:
-                    self._count_drop(entry, reason)
+                    self._counts.given_up(entry, reason)
 
     def revive(self) -> int:
         return 0  # what was given up is not kept
@@ -112,17 +109,17 @@ class MemoryOutbox:
                 disk_bytes=0,
                 unwritten=sum(1 for _ in self._lanes.readings()),
                 oldest_age_s=None if oldest is None else self._clock() - oldest.queued_mono,
-                dropped=dict(self._dropped),
+                dropped=dict(self._counts.dropped),
                 fault=None,
             )
 
     def ledger(self) -> Ledger:
         with self._lock:
-            return self._ledger.copy()
+            return self._counts.ledger.copy()
 
     def next_seq(self, camera: str) -> int:
         with self._lock:
-            return self._ledger.next_seq(camera)
+            return self._counts.ledger.next_seq(camera)
 
     def close(self) -> None:
         """Says how many readings end with this process, undelivered; nothing is to be released."""
@@ -145,10 +142,5 @@ class MemoryOutbox:
     def _drop_oldest(self, reason: str) -> bool:
         entry = self._lanes.take_oldest() or self._lanes.take_oldest_state()
         if entry is not None:
-            self._count_drop(entry, reason)
+            self._counts.given_up(entry, reason)
         return entry is not None
-
-    def _count_drop(self, entry: Entry, reason: str) -> None:
-        self._dropped[reason] += 1
-        if not is_state(entry.message):
-            self._ledger.dropped(entry.source, entry.day, reason)
