@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
+
+import phonenumbers
 
 from edge_agent.stages.dates import DIGIT_OF
 
@@ -33,9 +36,13 @@ class Contact:
     flags: tuple[str, ...] = ()
 
 
-def find_contact(text: str, *, keyed: bool) -> Contact | None:
-    """The first contact in a clean text; a telephone number counts behind its phrase or with a leading +."""
-    return _mail(text) or _web(text) or _bare_host(text) or _phone(text, keyed=keyed)
+def find_contact(text: str, *, keyed: bool, region: str | None = None) -> Contact | None:
+    """The first contact in a clean text; a telephone number counts behind its phrase or with a leading +.
+
+    With a `region` (ISO 3166-1) its numbers without a country count too where its numbering plan has them, and all
+    come with a leading + and their country.
+    """
+    return _mail(text) or _web(text) or _bare_host(text) or _phone(text, keyed=keyed, region=region)
 
 
 def _mail(text: str) -> Contact | None:
@@ -77,15 +84,34 @@ def _ending_flags(host: str) -> tuple[str, ...]:
     return () if ending in _ENDINGS else ("check_failed",)
 
 
-def _phone(text: str, *, keyed: bool) -> Contact | None:
+def _phone(text: str, *, keyed: bool, region: str | None) -> Contact | None:
     for match in _PHONE.finditer(text):
         seen = match[0]
         digits = re.sub(r"[^\w|]", "", seen)
         mended = digits.translate(DIGIT_OF)
         real = sum(map(str.isdigit, digits))
         abroad = seen.startswith(("+", "00"))
-        if not 7 <= len(mended) <= 15 or real < 0.7 * len(digits) or not (keyed or seen.startswith("+")):
+        if not 7 <= len(mended) <= 15 or real < 0.7 * len(digits):
             continue
-        value = f"+{mended.removeprefix('00') if seen.startswith('00') else mended}" if abroad else mended
-        return Contact(value, *match.span(), ("repaired",) if mended != digits else ())
+        flags: tuple[str, ...] = ("repaired",) if mended != digits else ()
+        if abroad:
+            if not (keyed or seen.startswith("+")):
+                continue
+            value = f"+{mended.removeprefix('00') if seen.startswith('00') else mended}"
+            return Contact(value, *match.span(), flags if _number(value, None) else (*flags, "check_failed"))
+        national = _number(mended, region) if region else None
+        if national is not None or keyed:
+            return Contact(national or mended, *match.span(), flags)
     return None
+
+
+@lru_cache(maxsize=1024)
+def _number(digits: str, region: str | None) -> str | None:
+    """The number with + and its country, where it has a length that its country gives out; of a number without a
+    country the plan of `region` must have it."""
+    try:
+        number = phonenumbers.parse(digits, region)
+    except phonenumbers.NumberParseException:
+        return None
+    holds = phonenumbers.is_possible_number(number) if region is None else phonenumbers.is_valid_number(number)
+    return str(phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)) if holds else None

@@ -2,7 +2,9 @@
 
 Lines are cut at key phrases (`LOT A123 EXP 08/2026` -> two segments); rules read each segment's value and check
 it; a key without a value looks to its right and below; lines that no rule settles go to the encoder in one batch,
-which names them by the nearest prototypes. Rules alone give values; the encoder gives only names.
+which names them by the nearest prototypes, and to the plant's own tagger where there is one. Rules alone give values;
+the models give only names. Values are then held against their field's mask, against the codes that were decoded, and
+product names against the catalogue.
 
 Fields: expiry_date, manufacture_date, lot, serial_number, weight_volume, barcode_digits, contact, product_name,
 ingredients, warning, address, and `date` for a date that nothing names. Flags that mean doubt:
@@ -19,6 +21,10 @@ ingredients, warning, address, and `date` for a date that nothing names. Flags t
     no_key           nothing on the label says what this date is
     key_inferred     the name comes from the encoder, not from a key phrase
     contradicts      expiry before manufacture
+    contradicts_code print and code differ; misread: the print is the code's content, characters taken for others
+    pattern_mismatch does not fit the field's mask, nor can the print be read so that it does
+    not_in_catalogue no product of the catalogue is called so
+    degraded         the encoder is out of order: lines that need it were not named
     no_digits        a serial or lot of letters alone
     unit_assumed     a count without a unit, taken as pieces
     truncated        the line was too long, its middle was not read
@@ -30,82 +36,78 @@ and that inform: month_precision (the printed date has no day: an expiry then ho
 
 from __future__ import annotations
 
+import logging
+import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timezone
-from typing import Literal
 
+from edge_agent.clock import NOT_BEFORE_UNIX_S
 from edge_agent.config import FieldsConfig
-from edge_agent.records import Field, TextLine
+from edge_agent.errors import EngineError
+from edge_agent.patterns import Pattern
+from edge_agent.records import Code, Field, TextBox, TextLine
+from edge_agent.stages.catalogue import Catalogue
+from edge_agent.stages.code_fields import fields_of_codes
+from edge_agent.stages.cross_checks import with_codes, with_contradictions
 from edge_agent.stages.dates import DateRules
-from edge_agent.stages.field_prototypes import PROTOTYPES
+from edge_agent.stages.field_table import FieldTable, field_table
 from edge_agent.stages.field_values import (
-    DATE_FIELDS,
-    TEXT_FIELDS,
     UNNAMED_DATE,
+    ReadRules,
     Value,
-    read_dates,
-    read_rest,
-    read_tail,
-    read_unnamed,
+    gist,
     read_value,
     readings,
     text_value,
-    without_dates,
 )
-from edge_agent.stages.key_phrases import VALUE_FIELDS, KeyPhrase
-from edge_agent.stages.label_layout import neighbours
+from edge_agent.stages.found_values import Found, Label, read_label
 from edge_agent.stages.lexicon import OTHER
 from edge_agent.stages.line_shape import may_be_address
+from edge_agent.stages.masks import fit_to_masks
 from edge_agent.stages.nearest import Nearest, NearestPrototypes
-from edge_agent.stages.segments import Segment, segments_of
+from edge_agent.stages.products import with_products
+from edge_agent.stages.prototype_vectors import PrototypeVectors
 from edge_agent.stages.text_encoder import TextEncoder
+from edge_agent.stages.token_classifier import Entity, TokenClassifier
+
+log = logging.getLogger(__name__)
 
 Clock = Callable[[], "float | None"]
-Source = Literal["barcode", "rule", "model"]
 
-# A clock that shows less has never been set: boards without a battery start in 1970 or at their image's date.
-CLOCK_FLOOR_S = datetime(2025, 1, 1, tzinfo=timezone.utc).timestamp()
-ERROR_PENALTY = 0.9  # of confidence, per letter of the key phrase that was not as in the lexicon
 MIN_SHARE = 0.35  # of the fields' likenesses; below it a line stays unnamed
 MAX_LINE_CHARS = 300  # of a line that the encoder may name by a value: a longer one is prose
+MAX_CODE_LINES = 64  # of the text of one 2D code
 MIN_OPEN_LETTERS = 3  # a line with fewer letters says nothing to the encoder
 
 
-@dataclass(frozen=True)
-class _Found:
-    """A value on its way to a Field: where it stands and what was seen."""
-
-    value: Value
-    seen: str
-    lines: tuple[int, ...]
-    sureness: float
-    at: int
-    source: Source = "rule"
-
-
-@dataclass
-class _Label:
-    """One frame's lines while they are being read."""
-
-    lines: Sequence[TextLine]
-    segments: list[tuple[Segment, ...]]
-    truncated: set[int]
-    found: list[_Found]
-    claimed: set[int]  # lines whose text belongs to a key on another line
-
-
 class FieldExtractor:
-    """Reads fields from lines; keeps no state between frames but the memory of texts already embedded.
+    """Reads fields from lines and codes; keeps no state between frames but the memory of texts already embedded.
 
-    `clock` gives unix seconds, or None while the clock is not trusted (before time synchronisation).
+    `clock` gives unix seconds, or None while the clock is not trusted (before time synchronisation). `kept` holds the
+    vectors of the example phrases from one start to the next. `tagger` is the plant's own model, if it has one.
     """
 
-    def __init__(self, config: FieldsConfig, encoder: TextEncoder | None = None, clock: Clock = time.time) -> None:
+    def __init__(
+        self,
+        config: FieldsConfig,
+        encoder: TextEncoder | None = None,
+        clock: Clock = time.time,
+        *,
+        catalogue: Catalogue | None = None,
+        tagger: TokenClassifier | None = None,
+        kept: PrototypeVectors | None = None,
+    ) -> None:
         self._config = config
         self._clock = clock
-        self._nearest = NearestPrototypes(encoder, PROTOTYPES) if encoder is not None else None
+        self._encoder = encoder
+        self._kept = kept
+        self._tagger = tagger
+        self.catalogue = catalogue or Catalogue(())
+        self.table = field_table(config)
+        self._nearest = self._prototypes()
+        self.degraded = False  # the encoder failed on the latest lines that it was asked for
         self.dropped = 0  # fields beyond max_fields, since the start
 
     @property
@@ -113,151 +115,158 @@ class FieldExtractor:
         """Below this likeness the encoder's name for a line is not believed."""
         return self._config.min_similarity
 
-    def tune(self, config: FieldsConfig) -> None:
-        """From the next frame on, as `config` says."""
-        self._config = config
+    def tune(self, config: FieldsConfig, catalogue: Catalogue | None = None) -> None:
+        """From the next frame on, as `config` says; the catalogue stays where none is given. EngineError where new
+        example phrases cannot be embedded."""
+        before, self._config = self._config, config
+        self.catalogue = catalogue or self.catalogue
+        if config.custom != before.custom:
+            examples = self.table.prototypes
+            self.table = field_table(config)
+            if self.table.prototypes != examples:
+                self._nearest = self._prototypes()
 
-    def extract(self, lines: Sequence[TextLine]) -> tuple[Field, ...]:
-        """The fields of one frame's lines, in the lines' order. Any text is taken; EngineError passes through."""
-        rules = DateRules(self._config.date_order, self._today(), self._config.date_window_years)
-        label = self._opened(lines)
-        for index in range(len(lines)):
-            self._read_line(label, index, rules)
-        self._read_across_lines(label, rules)
+    def extract(
+        self, lines: Sequence[TextLine], codes: Sequence[Code] = (), masks: Mapping[str, Pattern] | None = None
+    ) -> tuple[Field, ...]:
+        """The fields of one frame: those of its codes, then those of its lines, in the lines' order.
+
+        `masks` by field stand in place of the configured ones. Any text is taken. EngineError of the tagger passes
+        through; without its encoder the extractor goes on by rules, and says `degraded`.
+        """
+        rules = self._rules()
+        label = read_label(lines, rules, self.table.keys, self._config.max_line_chars)
+        self._ask_tagger(label, rules)
         self._ask_encoder(label, rules)
-        found = _with_contradictions(_unclaimed(label))
-        found.sort(key=lambda f: (f.lines[0], f.at))
-        self.dropped += max(0, len(found) - self._config.max_fields)
-        return tuple(_field(f, label) for f in found[: self._config.max_fields])
+        fit_to_masks(label, {**self.table.masks, **(masks or {})}, rules)
+        printed = [_field(f, label) for f in sorted(label.told(), key=lambda f: (f.lines[0], f.at))]
+        printed = with_products(printed, label, self.catalogue)
+        fields = with_contradictions(with_codes(printed, self._of_codes(codes, rules)))
+        self.dropped += max(0, len(fields) - self._config.max_fields)
+        return tuple(fields[: self._config.max_fields])
+
+    def _rules(self) -> ReadRules:
+        dates = DateRules(self._config.date_order, self._today(), self._config.date_window_years)
+        return ReadRules(dates, self._config.region, self.table.kinds)
 
     def _today(self) -> date | None:
         now = self._clock()
-        return None if now is None or now < CLOCK_FLOOR_S else datetime.fromtimestamp(now, timezone.utc).date()
+        return None if now is None or now < NOT_BEFORE_UNIX_S else datetime.fromtimestamp(now, timezone.utc).date()
 
-    def _opened(self, lines: Sequence[TextLine]) -> _Label:
-        segments, truncated = [], set()
-        for index, line in enumerate(lines):
-            cut, too_long = segments_of(line.text, self._config.max_line_chars)
-            segments.append(cut)
-            if too_long:
-                truncated.add(index)
-        return _Label(lines, segments, truncated, [], set())
+    def _prototypes(self) -> NearestPrototypes | None:
+        if self._encoder is None:
+            return None
+        rules = ReadRules(kinds=self.table.kinds)
+        return NearestPrototypes(
+            self._encoder,
+            self.table.prototypes,
+            lambda text: gist(text, readings(text, rules), rules),
+            self._kept,
+        )
 
-    def _read_line(self, label: _Label, index: int, rules: DateRules) -> None:
-        for segment in label.segments[index]:
-            for value, key in _segment_values(segment, rules):
-                label.found.append(_placed(value, key, segment, index))
+    def _of_codes(self, codes: Sequence[Code], rules: ReadRules) -> list[Field]:
+        """What codes prove by their form, and what stands behind key phrases in the text of the others."""
+        proven = fields_of_codes(codes, rules.dates)
+        told = {index for field in proven for index in field.codes}
+        keyed = [
+            replace(field, lines=(), codes=(index,), source="barcode")
+            for index, code in enumerate(codes)
+            if index not in told
+            for field in self._keyed_fields(code, rules)
+        ]
+        return [*proven, *keyed]
 
-    def _read_across_lines(self, label: _Label, rules: DateRules) -> None:
-        """A key that ends its line without a value takes the one to its right or below."""
-        for index, segments in enumerate(label.segments):
-            if not segments or not segments[-1].keys or not segments[-1].says_nothing:
-                continue
-            waiting = segments[-1]
-            for other in neighbours(label.lines, index):
-                if other in label.claimed or any(s.keys for s in label.segments[other]):
-                    continue
-                values = _values_below(waiting, label.segments[other], rules)
-                if values:
-                    label.found += [
-                        replace(_placed(value, key, label.segments[other][0], other), lines=(index, other))
-                        for value, key in values
-                    ]
-                    label.claimed.add(other)
-                    break
+    def _keyed_fields(self, code: Code, rules: ReadRules) -> list[Field]:
+        lines = [TextLine(text, 1.0, TextBox(code.quad, 1.0)) for text in code.text.splitlines()[:MAX_CODE_LINES]]
+        label = read_label(lines, rules, self.table.keys, self._config.max_line_chars)
+        found = [f for f in label.told() if f.value.name != UNNAMED_DATE and _is_keyed(f, label)]
+        return [_field(f, label) for f in found]
 
-    def _ask_encoder(self, label: _Label, rules: DateRules) -> None:
-        if self._nearest is None:
+    def _ask_tagger(self, label: Label, rules: ReadRules) -> None:
+        """Puts in what the plant's own model finds, where no rule has read anything with a name."""
+        if self._tagger is None:
+            return
+        texts = [label.whole_text(index)[:MAX_LINE_CHARS] for index in range(len(label.lines))]
+        for index, entities in enumerate(self._tagger.entities(texts)):
+            for entity in entities:
+                found = _tagged(entity, texts[index], index, label, rules)
+                if found is not None:
+                    label.take(found)
+
+    def _ask_encoder(self, label: Label, rules: ReadRules) -> None:
+        nearest = self._nearest
+        if nearest is None:
             return
         open_lines = [
-            i
-            for i in range(len(label.lines))
-            if _is_open(label, i) and self._nearest.understands(_whole_text(label.segments[i]))
+            i for i in range(len(label.lines)) if _is_open(label, i) and nearest.understands(label.whole_text(i))
         ]
-        texts = [_whole_text(label.segments[i]) for i in open_lines]
+        texts = [label.whole_text(i) for i in open_lines]
         values_of = [readings(text, rules) if len(text) <= MAX_LINE_CHARS else {} for text in texts]
-        candidates = [_candidates(text, values) for text, values in zip(texts, values_of, strict=True)]
-        answers = self._nearest.nearest(texts, candidates)
+        gists = [gist(text, values, rules) for text, values in zip(texts, values_of, strict=True)]
+        candidates = [_candidates(text, values, self.table) for text, values in zip(texts, values_of, strict=True)]
+        answers, degraded = self._answers(nearest, texts, gists, candidates)
         for index, text, values, answer in zip(open_lines, texts, values_of, answers, strict=True):
             if answer.name == OTHER or answer.similarity < self._config.min_similarity or answer.share < MIN_SHARE:
                 continue
-            self._take_answer(label, index, text, values, answer)
+            label.take(_named(answer, text, values, index, label, degraded=degraded))
 
-    def _take_answer(self, label: _Label, index: int, text: str, values: dict[str, Value], answer: Nearest) -> None:
-        if answer.name in values:
-            value = values[answer.name]
-            value = replace(value, flags=(*value.flags, "key_inferred"))
-            label.found = [f for f in label.found if not (f.lines == (index,) and f.value.name == UNNAMED_DATE)]
+    def _answers(
+        self,
+        nearest: NearestPrototypes,
+        texts: Sequence[str],
+        gists: Sequence[str],
+        candidates: Sequence[frozenset[str]],
+    ) -> tuple[list[Nearest], bool]:
+        """The encoder's names; by the lines' shapes alone, and True, while it is out of order."""
+        try:
+            answers = nearest.nearest(texts, gists, candidates)
+        except EngineError as exc:
+            if not self.degraded:
+                log.warning("the encoder is out of order, lines are named by their shape: %s", exc)
+            self.degraded = True
+            return nearest.by_shape(texts, candidates), True
+        if self.degraded and texts:
+            log.info("the encoder is in order again")
+            self.degraded = False
+        return answers, False
+
+
+def _tagged(entity: Entity, text: str, index: int, label: Label, rules: ReadRules) -> Found | None:
+    """What a tagger's entity is: its value read by the rules where its kind is a field of ours; None where a rule has
+    read those characters and knows what they are."""
+    if any(
+        f.lines[-1] == index
+        and f.value.name != UNNAMED_DATE
+        and f.value.start < entity.end
+        and f.value.end > entity.start
+        for f in label.found
+    ):
+        return None
+    name = re.sub(r"[^a-z0-9]+", "_", entity.kind.lower()).strip("_")
+    seen = text[entity.start : entity.end]
+    value = Value(name, seen, entity.start, entity.end)
+    if name in rules.kinds:
+        read = read_value(name, seen, rules)
+        if read is None or not read.value:
+            value = replace(value, flags=("unreadable",))
         else:
-            value = text_value(answer.name, text)
-        segment = label.segments[index][0]
-        label.found.append(
-            _Found(value, segment.text.seen(value.start, value.end), (index,), answer.share, value.start, "model")
-        )
+            value = replace(read, start=read.start + entity.start, end=read.end + entity.start)
+    raw = label.segments[index][0].text.seen(value.start, value.end)
+    return Found(value, raw, (index,), entity.score * value.certainty, value.start, "model")
 
 
-def _segment_values(segment: Segment, rules: DateRules) -> list[tuple[Value, KeyPhrase | None]]:
-    """Every value of one segment, with the key that named it."""
-    text = segment.value_text
-    if not segment.keys:
-        return [(value, None) for value in read_unnamed(text, rules)]
-    named = _named_values(segment, text, rules)
-    if any(key.name in TEXT_FIELDS for _, key in named):
-        return [*named]
-    taken = [value for value, _ in named]
-    tail = read_tail(text, max(v.end for v in taken)) if taken else []
-    rest = [v for v in read_rest(text, rules) + tail if all(v.end <= t.start or v.start >= t.end for t in taken)]
-    if OTHER in segment.names:
-        rest = [v for v in rest if v.name != "lot"]
-    names = {value.name for value in taken}
-    return [*named, *((v, None) for v in rest if v.name not in names and not (v.name == UNNAMED_DATE and names))]
+def _named(
+    answer: Nearest, text: str, values: Mapping[str, Value], index: int, label: Label, *, degraded: bool
+) -> Found:
+    """The line under the encoder's name: with the value that the rules read for it, else the text itself."""
+    value = values.get(answer.name) or text_value(answer.name, text)
+    flags = [*value.flags, *(["key_inferred"] if answer.name in values else []), *(["degraded"] if degraded else [])]
+    value = replace(value, flags=tuple(flags))
+    seen = label.segments[index][0].text.seen(value.start, value.end)
+    return Found(value, seen, (index,), answer.share, value.start, "model")
 
 
-def _named_values(segment: Segment, text: str, rules: DateRules) -> list[tuple[Value, KeyPhrase]]:
-    dates = tuple(name for name in segment.names if name in DATE_FIELDS)
-    undated = without_dates(text, rules) if dates else text
-    values: list[tuple[Value, KeyPhrase]] = []
-    for name in segment.names:
-        key = next(k for k in segment.keys if k.name == name)
-        if len(dates) > 1 and name in dates:
-            if name == dates[0]:
-                values += [(value, key) for value in read_dates(dates, text, rules)]
-        elif name in VALUE_FIELDS:
-            if (value := read_value(name, text if name in DATE_FIELDS else undated, rules)) is not None:
-                values.append((value, key))
-        elif name in TEXT_FIELDS and (named := _text_behind(segment, name)) is not None:
-            values.append((named, key))
-    return values
-
-
-def _text_behind(segment: Segment, name: str) -> Value | None:
-    """Ingredients are what stands behind the phrase; in a warning or address the phrase belongs to the text."""
-    if name == "ingredients":
-        return None if segment.says_nothing else text_value(name, segment.value_text)
-    whole = text_value(name, segment.text.text[segment.begin : segment.end])
-    shift = segment.begin - segment.start
-    return replace(whole, start=whole.start + shift, end=whole.end + shift)
-
-
-def _values_below(
-    waiting: Segment, below: tuple[Segment, ...], rules: DateRules
-) -> list[tuple[Value, KeyPhrase | None]]:
-    if not below:
-        return []
-    lent = Segment(below[0].text, waiting.keys, below[0].start, below[-1].end)
-    if any(name in ("warning", "address", OTHER) for name in waiting.names):
-        return []
-    values = _named_values(lent, lent.value_text, rules)
-    return [(value, key) for value, key in values if "unreadable" not in value.flags]
-
-
-def _placed(value: Value, key: KeyPhrase | None, segment: Segment, index: int) -> _Found:
-    start, end = segment.start + value.start, segment.start + value.end
-    sureness = value.certainty * (ERROR_PENALTY**key.errors if key else 1.0)
-    return _Found(value, segment.text.seen(start, end), (index,), sureness, start)
-
-
-def _is_open(label: _Label, index: int) -> bool:
+def _is_open(label: Label, index: int) -> bool:
     """No rule has settled the line, and it has words: a bare date beside words is still open to a name."""
     if index in label.claimed:
         return False
@@ -268,42 +277,27 @@ def _is_open(label: _Label, index: int) -> bool:
     if any(f.value.name != UNNAMED_DATE for f in own):
         return False
     seen = sum(sum(map(str.isalpha, f.seen)) for f in own)
-    return sum(map(str.isalpha, _whole_text(segments))) - seen >= MIN_OPEN_LETTERS
+    return sum(map(str.isalpha, label.whole_text(index))) - seen >= MIN_OPEN_LETTERS
 
 
-def _whole_text(segments: tuple[Segment, ...]) -> str:
-    return segments[0].text.text
+def _is_keyed(found: Found, label: Label) -> bool:
+    """Whether a key phrase stands before the value."""
+    segments = label.segments[found.lines[-1]]
+    return any(segment.keys and segment.start <= found.value.start < segment.end for segment in segments)
 
 
-def _candidates(text: str, values: dict[str, Value]) -> frozenset[str]:
+def _candidates(text: str, values: Mapping[str, Value], table: FieldTable) -> frozenset[str]:
     """What the encoder may call a text: beside a sound date only a date's kinds, an address only what can be one."""
-    if any(name in values and not values[name].doubted for name in DATE_FIELDS):
-        return frozenset({*DATE_FIELDS, OTHER})
-    texts = TEXT_FIELDS if may_be_address(text) else tuple(name for name in TEXT_FIELDS if name != "address")
+    dates = [name for name, kind in table.kinds.items() if kind == "date"]
+    if any(name in values and not values[name].doubted for name in dates):
+        return frozenset({*dates, OTHER})
+    texts = [name for name, kind in table.kinds.items() if kind == "text"]
+    if not may_be_address(text):
+        texts.remove("address")
     return frozenset({*texts, OTHER, *values})
 
 
-def _unclaimed(label: _Label) -> list[_Found]:
-    """Without the unnamed readings of lines whose text another line's key has claimed."""
-    return [f for f in label.found if len(f.lines) > 1 or f.lines[0] not in label.claimed]
-
-
-def _with_contradictions(found: list[_Found]) -> list[_Found]:
-    """With exactly one expiry and one manufacture date, an expiry before the manufacture is told on both."""
-    dates = {name: [f for f in found if f.value.name == name and f.value.value] for name in DATE_FIELDS}
-    expiry, made = dates["expiry_date"], dates["manufacture_date"]
-    if len(expiry) != 1 or len(made) != 1 or expiry[0].value.value >= made[0].value.value:
-        return found
-    wrong = (expiry[0], made[0])
-    return [
-        replace(f, value=replace(f.value, flags=(*f.value.flags, "contradicts")), sureness=f.sureness * 0.5)
-        if f in wrong
-        else f
-        for f in found
-    ]
-
-
-def _field(found: _Found, label: _Label) -> Field:
+def _field(found: Found, label: Label) -> Field:
     flags = [*found.value.flags]
     for index in found.lines:
         flags += label.lines[index].flags
@@ -319,5 +313,6 @@ def _field(found: _Found, label: _Label) -> Field:
         found.lines,
         tuple(dict.fromkeys(flags)),
         found.source,
-        alternatives=value.alternatives,
+        found.corrections,
+        value.alternatives,
     )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from edge_agent.stages.codes import (
     AI_DATES,
@@ -28,6 +29,20 @@ DATE_FIELDS = ("expiry_date", "manufacture_date")
 TEXT_FIELDS = ("product_name", "ingredients", "warning", "address")
 UNNAMED_DATE = "date"
 
+Kind = Literal["date", "code", "quantity", "gtin", "contact", "text"]
+KINDS: Mapping[str, Kind] = {
+    "expiry_date": "date",
+    "manufacture_date": "date",
+    "lot": "code",
+    "serial_number": "code",
+    "weight_volume": "quantity",
+    "barcode_digits": "gtin",
+    "contact": "contact",
+    **dict.fromkeys(TEXT_FIELDS, "text"),
+}
+# What stands in a line's gist for the value in it, so that its digits do not drown its words; a date leaves nothing.
+_STAND_INS: Mapping[Kind, str] = {"date": "", "gtin": "4006381333931", "quantity": "500 g", "code": "A1234"}
+
 # How far a flag lowers the certainty of a value.
 _DOUBTS = {
     "invalid": 0.2,
@@ -46,6 +61,15 @@ _DOUBTS = {
 }
 _DIGITS_FIRST = re.compile(r"\W*\w{0,3}[0-9]")
 _GS1_NAMES = {"10": "lot", "21": "serial_number", "15": "expiry_date", "16": "expiry_date", "17": "expiry_date"}
+
+
+@dataclass(frozen=True)
+class ReadRules:
+    """How values are read: dates, telephone numbers without a country (`region`), and what each field's value is."""
+
+    dates: DateRules = field(default_factory=DateRules)
+    region: str | None = None
+    kinds: Mapping[str, Kind] = field(default_factory=lambda: KINDS)
 
 
 @dataclass(frozen=True)
@@ -69,25 +93,40 @@ class Value:
         return min((_DOUBTS.get(flag, 1.0) for flag in self.flags), default=1.0)
 
 
-def read_value(name: str, text: str, rules: DateRules) -> Value | None:
+def read_value(name: str, text: str, rules: ReadRules) -> Value | None:
     """The value of field `name` in the text behind its phrase; None where there is none."""
-    return _READERS[name](name, text, rules)
+    return _READERS[rules.kinds[name]](name, text, rules)
 
 
-def readings(text: str, rules: DateRules) -> dict[str, Value]:
+def readings(text: str, rules: ReadRules) -> dict[str, Value]:
     """What each field would read in a text of words without a phrase: only these can an encoder's name mean."""
     found = {}
-    for name in _READERS:
-        value = _read_trailing(name, text) if name in ("lot", "serial_number") else read_value(name, text, rules)
+    for name, kind in rules.kinds.items():
+        if kind == "text":
+            continue
+        value = _read_trailing(name, text) if kind == "code" else read_value(name, text, rules)
         if value is not None and value.value and "unit_assumed" not in value.flags:
             found[name] = value
+    codes = [name for name in found if rules.kinds[name] == "code"]
     gtin = found.get("barcode_digits")
     if gtin is not None and "check_failed" in gtin.flags:
         del found["barcode_digits"]
     elif gtin is not None and not gtin.flags:
-        taken = ("lot", "serial_number", "contact") if len(gtin.value) > 8 else ("lot", "serial_number")
+        taken = [*codes, "contact"] if len(gtin.value) > 8 else codes
         found = {name: value for name, value in found.items() if name not in taken}
     return found
+
+
+def gist(text: str, values: Mapping[str, Value], rules: ReadRules) -> str:
+    """The words of a text for the encoder: the value that it holds taken out, or a plain one of its kind in its place.
+
+    Digits say next to nothing about a line's meaning, and where they are misread they say something else.
+    """
+    for kind, stand_in in _STAND_INS.items():
+        value = next((value for name, value in values.items() if rules.kinds[name] == kind), None)
+        if value is not None:
+            return (text[: value.start] + stand_in + text[value.end :]).strip(" :;.-") or text
+    return text
 
 
 def _read_trailing(name: str, text: str) -> Value | None:
@@ -95,25 +134,25 @@ def _read_trailing(name: str, text: str) -> Value | None:
     return None if code is None else Value(name, code.value, code.start, code.end)
 
 
-def read_dates(names: tuple[str, ...], text: str, rules: DateRules) -> list[Value]:
+def read_dates(names: tuple[str, ...], text: str, rules: ReadRules) -> list[Value]:
     """The dates of a text behind several date phrases (`MFG/EXP 01/2026 01/2028`), given out in order.
 
     One date for two phrases is nobody's: it comes back as UNNAMED_DATE.
     """
-    found = find_dates(text, rules, keyed=True)
+    found = find_dates(text, rules.dates, keyed=True)
     if len(names) == len(found):
         return [_date_value(name, one) for name, one in zip(names, found, strict=True)]
     return [_date_value(UNNAMED_DATE, one, "no_key") for one in found if one.valid]
 
 
-def without_dates(text: str, rules: DateRules) -> str:
+def without_dates(text: str, rules: ReadRules) -> str:
     """`text` with blanks where its dates are, for the lot of `LOT EXP A1 08/2027`."""
-    for one in find_dates(text, rules, keyed=True):
+    for one in find_dates(text, rules.dates, keyed=True):
         text = text[: one.start] + " " * (one.end - one.start) + text[one.end :]
     return text
 
 
-def read_unnamed(text: str, rules: DateRules) -> list[Value]:
+def read_unnamed(text: str, rules: ReadRules) -> list[Value]:
     """What a text without a phrase proves by its form: GS1, GTIN, contact, quantity, a lot with its L, a date."""
     if (gs1 := find_gs1(text)) is not None:
         return [Value("barcode_digits", gs1.value, gs1.start, gs1.end, gs1.flags), *_gs1_values(text, rules)]
@@ -123,14 +162,14 @@ def read_unnamed(text: str, rules: DateRules) -> list[Value]:
     return read_rest(text, rules)
 
 
-def read_rest(text: str, rules: DateRules) -> list[Value]:
+def read_rest(text: str, rules: ReadRules) -> list[Value]:
     """What stands beside other words or behind another value: contact, a lot with its L, a full date."""
     values = []
-    if (contact := find_contact(text, keyed=False)) is not None:
+    if (contact := find_contact(text, keyed=False, region=rules.region)) is not None:
         values.append(Value("contact", contact.value, contact.start, contact.end, contact.flags))
     if (lot := find_marked_lot(text)) is not None:
         values.append(Value("lot", lot.value, lot.start, lot.end))
-    values += [_date_value(UNNAMED_DATE, one, "no_key") for one in find_dates(text, rules, keyed=False)]
+    values += [_date_value(UNNAMED_DATE, one, "no_key") for one in find_dates(text, rules.dates, keyed=False)]
     return [
         v for v in values if not (v.name != "contact" and contact and v.start < contact.end and v.end > contact.start)
     ]
@@ -150,9 +189,9 @@ def text_value(name: str, text: str) -> Value:
     return Value(name, " ".join(text[start:].split()), start, len(text.rstrip()))
 
 
-def _read_date(name: str, text: str, rules: DateRules) -> Value | None:
+def _read_date(name: str, text: str, rules: ReadRules) -> Value | None:
     """The first date; digits that make no date are told as `unreadable`, for a label that says EXP means one."""
-    found = find_dates(text, rules, keyed=True)
+    found = find_dates(text, rules.dates, keyed=True)
     if found:
         return _date_value(name, found[0])
     if _DIGITS_FIRST.match(text) and sum(c in "0123456789" for c in text[:24]) >= 3:
@@ -166,12 +205,12 @@ def _date_value(name: str, found: LabelDate, *flags: str) -> Value:
     return Value(name, value, found.start, found.end, (*found.flags, *flags), _only(found.alternative))
 
 
-def _read_code(name: str, text: str, rules: DateRules) -> Value | None:
+def _read_code(name: str, text: str, rules: ReadRules) -> Value | None:
     code = find_code(text)
     return None if code is None else Value(name, code.value, code.start, code.end, code.flags)
 
 
-def _read_quantity(name: str, text: str, rules: DateRules) -> Value | None:
+def _read_quantity(name: str, text: str, rules: ReadRules) -> Value | None:
     found = find_quantities(text, keyed=True)
     quantity = best_quantity(found) if found else bare_count(text)
     if quantity is None:
@@ -180,19 +219,19 @@ def _read_quantity(name: str, text: str, rules: DateRules) -> Value | None:
     return replace(_value(name, quantity), start=start, end=max(q.end for q in found or (quantity,)))
 
 
-def _read_gtin(name: str, text: str, rules: DateRules) -> Value | None:
+def _read_gtin(name: str, text: str, rules: ReadRules) -> Value | None:
     if (gs1 := find_gs1(text)) is not None:
         return Value(name, gs1.value, gs1.start, gs1.end, gs1.flags)
     code = find_gtin(text, keyed=True)
     return None if code is None else Value(name, code.value, code.start, code.end, code.flags)
 
 
-def _read_contact(name: str, text: str, rules: DateRules) -> Value | None:
-    contact = find_contact(text, keyed=True)
+def _read_contact(name: str, text: str, rules: ReadRules) -> Value | None:
+    contact = find_contact(text, keyed=True, region=rules.region)
     return None if contact is None else Value(name, contact.value, contact.start, contact.end, contact.flags)
 
 
-def _gs1_values(text: str, rules: DateRules) -> list[Value]:
+def _gs1_values(text: str, rules: ReadRules) -> list[Value]:
     """Dates, lot and serial of a GS1 text as fields of their own, flagged `from_gs1`."""
     gs1 = find_gs1(text)
     if gs1 is None:
@@ -203,7 +242,7 @@ def _gs1_values(text: str, rules: DateRules) -> list[Value]:
         if ai in AI_DATES:
             if not (len(content) == 6 and content.isdigit()):
                 continue
-            value = _date_value(_GS1_NAMES.get(ai, "manufacture_date"), gs1_date(content, rules), *doubts)
+            value = _date_value(_GS1_NAMES.get(ai, "manufacture_date"), gs1_date(content, rules.dates), *doubts)
         else:
             value = Value(_GS1_NAMES[ai], content, gs1.start, gs1.end)
         values.append(replace(value, start=gs1.start, end=gs1.end, flags=(*value.flags, "from_gs1")))
@@ -219,12 +258,15 @@ def _only(alternative: str | None) -> tuple[str, ...]:
     return (alternative,) if alternative else ()
 
 
-_READERS: Mapping[str, Callable[[str, str, DateRules], Value | None]] = {
-    "expiry_date": _read_date,
-    "manufacture_date": _read_date,
-    "lot": _read_code,
-    "serial_number": _read_code,
-    "weight_volume": _read_quantity,
-    "barcode_digits": _read_gtin,
+def _read_text(name: str, text: str, rules: ReadRules) -> Value | None:
+    return text_value(name, text) if any(map(str.isalnum, text)) else None
+
+
+_READERS: Mapping[Kind, Callable[[str, str, ReadRules], Value | None]] = {
+    "date": _read_date,
+    "code": _read_code,
+    "quantity": _read_quantity,
+    "gtin": _read_gtin,
     "contact": _read_contact,
+    "text": _read_text,
 }

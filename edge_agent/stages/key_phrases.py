@@ -7,7 +7,7 @@ Three ways of finding, surest first: the phrase's skeleton in the table; one let
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -75,8 +75,11 @@ class KeyPhrase:
         return self.chars - 2 * self.errors
 
 
-@dataclass(frozen=True)
-class _Table:
+@dataclass(frozen=True, eq=False)
+class KeyTable:
+    """The phrases that are looked for, made ready once: `value_fields` are those whose value proves the phrase."""
+
+    value_fields: frozenset[str]
     exact: Mapping[str, str]
     bent: Mapping[str, str]
     long_phrases: tuple[str, ...]
@@ -86,9 +89,12 @@ class _Table:
     refused: frozenset[str]
 
 
-def find_key_phrases(text: str) -> tuple[KeyPhrase, ...]:
-    """Phrases in `text`, left to right, without overlap; `text` is clean (label_text.label_text)."""
-    table = _table()
+def find_key_phrases(text: str, table: KeyTable | None = None) -> tuple[KeyPhrase, ...]:
+    """Phrases in `text`, left to right, without overlap; `text` is clean (label_text.label_text).
+
+    `table`: the lexicon's with those of the plant (`key_table`); None: the lexicon's alone.
+    """
+    table = table or lexicon_table()
     found = list(_ideograph_phrases(text, table))
     windows = _windows(text)
     found += [hit for window in windows if (hit := _looked_up(text, window, table)) is not None]
@@ -147,7 +153,7 @@ def _capital_cuts(text: str, start: int, end: int) -> Iterable[int]:
     yield end
 
 
-def _looked_up(text: str, window: tuple[int, int, str], table: _Table) -> KeyPhrase | None:
+def _looked_up(text: str, window: tuple[int, int, str], table: KeyTable) -> KeyPhrase | None:
     start, end, chars = window
     errors = 0
     name = table.exact.get(chars)
@@ -160,17 +166,17 @@ def _looked_up(text: str, window: tuple[int, int, str], table: _Table) -> KeyPhr
         return None
     if errors and (seen.casefold() in table.refused or not (len(chars) > 4 or seen.isalpha())):
         return None
-    return _admitted(text, KeyPhrase(name, start, end, len(chars), errors))
+    return _admitted(text, KeyPhrase(name, start, end, len(chars), errors), table)
 
 
-def _weak_other(text: str, window: tuple[int, int, str], table: _Table) -> KeyPhrase | None:
+def _weak_other(text: str, window: tuple[int, int, str], table: KeyTable) -> KeyPhrase | None:
     start, end, chars = window
     if chars not in table.weak or text[:start].strip() or not _WEAK_TAIL.match(text, end):
         return None
     return KeyPhrase(OTHER, start, end, len(chars), 0)
 
 
-def _fuzzy(text: str, windows: list[tuple[int, int, str]], table: _Table) -> list[KeyPhrase]:
+def _fuzzy(text: str, windows: list[tuple[int, int, str]], table: KeyTable) -> list[KeyPhrase]:
     """Long phrases within their allowed edit distance, by length, so that few pairs are compared."""
     windows = [w for w in windows if len(w[2]) >= 7 and _mostly_letters(text[w[0] : w[1]])]
     if not windows:
@@ -185,20 +191,20 @@ def _fuzzy(text: str, windows: list[tuple[int, int, str]], table: _Table) -> lis
         if text[start:end].casefold() in table.refused or not _begins(text, start, end, errors=1):
             continue
         key = KeyPhrase(table.exact[phrase], start, end, len(phrase), int(distances[row, column]))
-        if (admitted := _admitted(text, key)) is not None:
+        if (admitted := _admitted(text, key, table)) is not None:
             found.append(admitted)
     return found
 
 
-def _ideograph_phrases(text: str, table: _Table) -> Iterable[KeyPhrase]:
+def _ideograph_phrases(text: str, table: KeyTable) -> Iterable[KeyPhrase]:
     """Phrases of scripts written without spaces: they are looked for anywhere."""
     for match in table.ideographs.finditer(text):
         yield KeyPhrase(table.exact[skeleton(match.group()).chars], *match.span(), 4 * len(match.group()), 0)
 
 
-def _admitted(text: str, key: KeyPhrase) -> KeyPhrase | None:
+def _admitted(text: str, key: KeyPhrase, table: KeyTable) -> KeyPhrase | None:
     """A wordy field's short phrase counts only where a sentence starts: `contains` mid-sentence names nothing."""
-    if key.name in VALUE_FIELDS or key.weight >= ANYWHERE_CHARS:
+    if key.name in table.value_fields or key.weight >= ANYWHERE_CHARS:
         return key
     before = text[: key.start].rstrip()
     return key if not before or before[-1] in ".!;:|/•*)" else None
@@ -237,10 +243,21 @@ def _without_overlap(found: list[KeyPhrase]) -> tuple[KeyPhrase, ...]:
 
 
 @lru_cache(maxsize=1)
-def _table() -> _Table:
+def lexicon_table() -> KeyTable:
+    """The table of the phrases that come along."""
+    return key_table({}, VALUE_FIELDS)
+
+
+def key_table(more: Mapping[str, Collection[str]], value_fields: frozenset[str]) -> KeyTable:
+    """The lexicon's phrases and `more` of them by field, which go first where a phrase is in both."""
     exact: dict[str, str] = {}
     weak = {skeleton(word).chars for word in WEAK_OTHER.split("|")}
     ideographs: list[str] = []
+    for name, phrases in more.items():
+        for phrase in phrases:
+            exact.setdefault(skeleton(phrase).chars, name)
+            if any(ord(c) > 0x2E7F for c in phrase):
+                ideographs.append(phrase)
     for name, rows in LEXICON.items():
         for phrase in "|".join(rows).split("|"):
             chars = skeleton(phrase).chars
@@ -252,7 +269,8 @@ def _table() -> _Table:
                 ideographs.append(phrase)
     latin = [chars for chars in exact if all(ord(c) <= 0x2E7F for c in chars)]
     long_phrases = tuple(chars for chars in latin if allowed_errors(len(chars)))
-    return _Table(
+    return KeyTable(
+        value_fields=value_fields,
         exact=exact,
         bent=_bent(latin, exact),
         long_phrases=long_phrases,

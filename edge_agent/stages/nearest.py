@@ -2,18 +2,20 @@
 
 Two opinions are added: the mean cosine to a field's nearest prototypes, which knows the single example, and a ridge
 regression over embeddings and shapes, which knows what sets the fields apart. Both come from the prototypes alone
-and are made at start-up in milliseconds; nothing is trained elsewhere.
+and are made at start-up; nothing is trained elsewhere. What is embedded is a text's gist, its words without the digits
+of its value; its shape is that of the whole text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from edge_agent.stages.line_shape import shape
+from edge_agent.stages.prototype_vectors import PrototypeVectors
 from edge_agent.stages.text_encoder import TextEncoder
 
 Matrix = npt.NDArray[np.float64]
@@ -37,28 +39,43 @@ class Nearest:
 
 
 class NearestPrototypes:
-    """Embeds the prototypes when made, and again for another engine; else `nearest` costs one batched encoder call."""
+    """Embeds the prototypes when made, and again for another engine; else `nearest` costs one batched encoder call.
 
-    def __init__(self, encoder: TextEncoder, prototypes: Mapping[str, Sequence[str]]) -> None:
+    `gist` gives the words of a prototype; `kept` has the vectors of an earlier start, where they are the same.
+    """
+
+    def __init__(
+        self,
+        encoder: TextEncoder,
+        prototypes: Mapping[str, Sequence[str]],
+        gist: Callable[[str], str] = str,
+        kept: PrototypeVectors | None = None,
+    ) -> None:
         self._encoder = encoder
+        self._kept = kept or PrototypeVectors(None)
         known = {name: [p for p in phrases if self.understands(p)] for name, phrases in prototypes.items()}
         self._names = tuple(known)
         self._phrases = [phrase for name in self._names for phrase in known[name]]
         self._owners = np.array([at for at, name in enumerate(self._names) for _ in known[name]])
+        self._gists = [gist(phrase) for phrase in self._phrases]
         self._columns = [np.flatnonzero(self._owners == at) for at in range(len(self._names))]
+        shapes = np.stack([shape_of(phrase) for phrase in self._phrases])
+        self._shape_weights = _ridge(shapes, self._owners, len(self._names))
         self._embed()
 
     def understands(self, text: str) -> bool:
         """Whether the encoder's vocabulary has the text's script: an English one knows next to no ideographs."""
         return self._encoder.understood(text) >= MIN_UNDERSTOOD
 
-    def nearest(self, texts: Sequence[str], candidates: Sequence[frozenset[str]]) -> list[Nearest]:
-        """For each text the likeliest among its candidate fields."""
+    def nearest(
+        self, texts: Sequence[str], gists: Sequence[str], candidates: Sequence[frozenset[str]]
+    ) -> list[Nearest]:
+        """For each text, with its gist, the likeliest among its candidate fields."""
         if not texts:
             return []
         if self._encoder.fingerprint != self._embedded_by:
             self._embed()
-        vectors = self._encoder.encode(texts).astype(np.float64)
+        vectors = self._encoder.encode(gists).astype(np.float64)
         similarities = self._similarities(vectors)
         scores = similarities + _features(vectors, texts) @ self._weights
         return [
@@ -66,9 +83,17 @@ class NearestPrototypes:
             for row, score, allowed in zip(similarities, scores, candidates, strict=True)
         ]
 
+    def by_shape(self, texts: Sequence[str], candidates: Sequence[frozenset[str]]) -> list[Nearest]:
+        """For each text the likeliest among its candidate fields by how it is written, for want of an encoder."""
+        return [
+            self._best(np.ones(len(self._names)), shape_of(text) @ self._shape_weights, allowed)
+            for text, allowed in zip(texts, candidates, strict=True)
+        ]
+
     def _embed(self) -> None:
         self._embedded_by = self._encoder.fingerprint
-        self._vectors: Matrix = self._encoder.encode(self._phrases).astype(np.float64)
+        vectors = self._kept.vectors(self._embedded_by, self._gists, self._encoder.encode)
+        self._vectors: Matrix = vectors.astype(np.float64)
         self._weights = _ridge(_features(self._vectors, self._phrases), self._owners, len(self._names))
 
     def _similarities(self, vectors: Matrix) -> Matrix:
@@ -87,8 +112,12 @@ class NearestPrototypes:
 
 def _features(vectors: Matrix, texts: Sequence[str]) -> Matrix:
     """(texts, dimensions + shapes + 1): embedding, shape and a constant."""
-    shapes = np.stack([shape(text) for text in texts])
-    return np.hstack([vectors, SHAPE_WEIGHT * shapes, np.full((len(texts), 1), 0.3)])
+    return np.hstack([vectors, np.stack([shape_of(text) for text in texts])])
+
+
+def shape_of(text: str) -> Matrix:
+    """(shapes + 1,): how a text is written, and a constant."""
+    return np.append(SHAPE_WEIGHT * shape(text), 0.3)
 
 
 def _ridge(features: Matrix, owners: npt.NDArray[np.int64], fields: int) -> Matrix:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from edge_agent.stages.key_phrases import KeyPhrase, find_key_phrases
+from edge_agent.stages.key_phrases import KeyPhrase, KeyTable, find_key_phrases, lexicon_table
 from edge_agent.stages.label_text import LabelText, label_text
 
 PIECE_CHARS = 1024  # a longer text is searched in pieces cut at spaces, so that the time stays linear
@@ -47,26 +47,28 @@ class Segment:
         return self.keys[0].start if self.keys else self.start
 
 
-def segments_of(raw: str, max_chars: int) -> tuple[tuple[Segment, ...], bool]:
+def segments_of(raw: str, max_chars: int, table: KeyTable | None = None) -> tuple[tuple[Segment, ...], bool]:
     """The segments of a line's text as read, left to right, and whether its middle was left out for its length."""
+    table = table or lexicon_table()
     if len(raw) <= CACHED_CHARS:
-        return _cached(raw), False
+        return _cached(raw, table), False
     truncated = len(raw) > max_chars
     if truncated:
         raw = f"{raw[: max_chars // 2]} {raw[len(raw) - max_chars // 2 :]}"
-    return _segments(label_text(raw)), truncated
+    return _segments(label_text(raw), table), truncated
 
 
 @lru_cache(maxsize=CACHED_LINES)
-def _cached(raw: str) -> tuple[Segment, ...]:
-    return _segments(label_text(raw))
+def _cached(raw: str, table: KeyTable) -> tuple[Segment, ...]:
+    return _segments(label_text(raw), table)
 
 
-def _segments(text: LabelText) -> tuple[Segment, ...]:
+def _segments(text: LabelText, table: KeyTable) -> tuple[Segment, ...]:
     keys: list[KeyPhrase] = []
     for start, end in _pieces(text.text):
         keys += [
-            replace(key, start=key.start + start, end=key.end + start) for key in find_key_phrases(text.text[start:end])
+            replace(key, start=key.start + start, end=key.end + start)
+            for key in find_key_phrases(text.text[start:end], table)
         ]
     return tuple(_cut(text, _without_code_heads(text.text, _outside_addresses(text.text, keys))))
 

@@ -50,9 +50,9 @@ class TextEncoder:
         if not 4 <= max_len <= 512:
             raise ModelError(f"max_len is {max_len}; expected 4 to 512 tokens")
         self._engine = engine
-        self._inputs = _known_inputs(engine.inputs)
+        self._inputs = known_inputs(engine.inputs)
         self._output = _known_output(engine.outputs)
-        self._tokenizer = _tokenizer(tokenizer_path, max_len)
+        self._tokenizer = load_tokenizer(tokenizer_path, max_len)
         ids = (self._tokenizer.token_to_id(token) for token in UNKNOWN_TOKENS)
         self._unknown = frozenset(token for token in ids if token is not None)
         self._ladder = (*(length for length in LENGTH_LADDER if length < max_len), max_len)
@@ -70,7 +70,7 @@ class TextEncoder:
 
     def understood(self, text: str) -> float:
         """The share 0..1 of the text's tokens that the vocabulary knows; 0 for a text without any."""
-        ids = self._tokenizer.encode(_encodable(text), add_special_tokens=False).ids
+        ids = self._tokenizer.encode(encodable(text), add_special_tokens=False).ids
         return 1.0 - sum(token in self._unknown for token in ids) / len(ids) if ids else 0.0
 
     def encode(self, texts: Sequence[str]) -> Vectors:
@@ -85,7 +85,7 @@ class TextEncoder:
         if self.fingerprint != self._embedded_by:
             self._embedded_by = self.fingerprint
             self._cache.clear()
-        plain = [_encodable(text) for text in texts]
+        plain = [encodable(text) for text in texts]
         missing = [text for text in dict.fromkeys(plain) if text not in self._cache]
         fresh = dict(zip(missing, self._embedded(missing), strict=True)) if missing else {}
         vectors = np.stack([fresh[text] if text in fresh else self._cache[text] for text in plain])
@@ -120,23 +120,11 @@ class TextEncoder:
         rows: list[Vectors] = [np.zeros(0, np.float32)] * len(windows)
         for at in range(0, len(order), MAX_BATCH):
             batch = order[at : at + MAX_BATCH]
-            feed = self._feed([windows[i] for i in batch])
+            feed = feed_of([windows[i] for i in batch], self._inputs, self._ladder)
             vectors = self._vectors(self._engine.infer(feed), feed)
             for i, vector in zip(batch, vectors, strict=True):
                 rows[i] = vector
         return np.stack(rows)
-
-    def _feed(self, windows: list[tuple[list[int], list[int]]]) -> dict[str, npt.NDArray[Any]]:
-        """Arrays (batch, length), padded with zeros to the ladder, in the dtype that the engine wants."""
-        longest = max(len(ids) for ids, _ in windows)
-        length = next(step for step in self._ladder if step >= longest)
-        columns = {name: np.zeros((len(windows), length), np.int64) for name in INPUTS}
-        columns["position_ids"][:] = np.arange(length)
-        for row, (ids, type_ids) in enumerate(windows):
-            columns["input_ids"][row, : len(ids)] = ids
-            columns["attention_mask"][row, : len(ids)] = 1
-            columns["token_type_ids"][row, : len(ids)] = type_ids
-        return {spec.name: columns[spec.name].astype(spec.dtype) for spec in self._inputs}
 
     def _vectors(self, outputs: dict[str, npt.NDArray[Any]], feed: dict[str, npt.NDArray[Any]]) -> Vectors:
         output = np.asarray(outputs[self._output], np.float32)
@@ -148,7 +136,22 @@ class TextEncoder:
         return _unit((output * mask).sum(axis=1) / np.maximum(mask.sum(axis=1), 1.0))
 
 
-def _encodable(text: str) -> str:
+def feed_of(
+    windows: Sequence[tuple[list[int], list[int]]], inputs: Sequence[TensorSpec], ladder: Sequence[int]
+) -> dict[str, npt.NDArray[Any]]:
+    """Arrays (batch, length) of token and type ids, padded with zeros to the ladder, in the dtype the inputs want."""
+    longest = max(len(ids) for ids, _ in windows)
+    length = next(step for step in ladder if step >= longest)
+    columns = {name: np.zeros((len(windows), length), np.int64) for name in INPUTS}
+    columns["position_ids"][:] = np.arange(length)
+    for row, (ids, type_ids) in enumerate(windows):
+        columns["input_ids"][row, : len(ids)] = ids
+        columns["attention_mask"][row, : len(ids)] = 1
+        columns["token_type_ids"][row, : len(ids)] = type_ids
+    return {spec.name: columns[spec.name].astype(spec.dtype) for spec in inputs}
+
+
+def encodable(text: str) -> str:
     """`text` within MAX_CHARS, with a space for each character that has no place in UTF-8 or on paper."""
     text = text[:MAX_CHARS]
     if text.isascii() and text.isprintable():
@@ -156,7 +159,7 @@ def _encodable(text: str) -> str:
     return "".join(" " if "\ud800" <= c <= "\udfff" or not (c.isprintable() or c == " ") else c for c in text)
 
 
-def _known_inputs(specs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...]:
+def known_inputs(specs: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...]:
     unknown = [str(spec) for spec in specs if spec.name not in INPUTS or spec.dtype not in ("int32", "int64")]
     names = {spec.name for spec in specs}
     if unknown or not {"input_ids", "attention_mask"} <= names:
@@ -173,7 +176,7 @@ def _known_output(specs: tuple[TensorSpec, ...]) -> str:
     raise ModelError(f"encoder gives {', '.join(names)}; expected {POOLED_OUTPUT} or one of {', '.join(TOKEN_OUTPUTS)}")
 
 
-def _tokenizer(path: Path, max_len: int) -> Tokenizer:
+def load_tokenizer(path: Path, max_len: int) -> Tokenizer:
     """The tokenizer with its own padding and truncation taken out: files carry a padding to 128 tokens."""
     try:
         text = path.read_text(encoding="utf-8")
