@@ -149,6 +149,7 @@ def binding_of(
         "opencv": str(cv2.__version__),
         "onnxruntime": str(onnxruntime.__version__),
         "backend": pipeline.backend.name,
+        "device": as_text(pipeline.backend.device),
     }
     for each in STAGES[: STAGES.index(stage) + 1]:
         if each in pipeline.models:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edge_agent.backends.base import Engine, Feed
+from edge_agent.errors import SensorError
 from edge_agent.telemetry.energy import EnergySources
 
 Clock = Callable[[], float]
@@ -148,7 +149,7 @@ def compare_speed(
     times = np.stack(laps)
     weights = np.array([feed.weight for feed in feeds], np.float64)
     medians_ms = 1e3 * np.median(times, axis=(0, 3))  # engine x feed
-    joules = energy_per_run(engines, feeds, limits.block_s, energy, clock)
+    joules, no_energy = energy_or_why_not(engines, feeds, limits.block_s, energy, clock)
     low, high = _spread(times, weights)
     return Timing(
         speedup=_speedup(times, weights),
@@ -161,7 +162,7 @@ def compare_speed(
             for one, float_ms, int8_ms in zip(feeds, *medians_ms, strict=True)
         ),
         laps=len(laps),
-        no_energy=energy.absent,
+        no_energy=no_energy,
     )
 
 
@@ -210,6 +211,20 @@ def _spread(times: Times, weights: Times) -> tuple[float, float]:
     picks = rng.integers(0, len(times), (RESAMPLES, len(times)))
     low, high = np.percentile([_speedup(times[laps], weights) for laps in picks], SPREAD)
     return float(low), float(high)
+
+
+def energy_or_why_not(
+    engines: tuple[Engine, Engine],
+    feeds: Sequence[WeightedFeed],
+    block_s: float,
+    energy: EnergySources,
+    clock: Clock,
+) -> tuple[tuple[float | None, float | None], tuple[str, ...]]:
+    """Joules of one run of either engine, and why there are none; a counter that falls silent ends no calibration."""
+    try:
+        return energy_per_run(engines, feeds, block_s, energy, clock), energy.absent
+    except (SensorError, OSError) as exc:
+        return (None, None), (*energy.absent, str(exc))
 
 
 def energy_per_run(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from edge_agent import config as configuration
 from edge_agent.artefacts import Artefacts, ArtefactUnusable, find_calibration_dir
+from edge_agent.calibrate.progress import PROGRESS_FILE, ProgressWatch
 from edge_agent.errors import EXIT_OK, CalibrationRefused
 from edge_agent.models.spec import find_models_dir
 
@@ -14,7 +16,8 @@ FLOAT = "float"
 DESCRIPTION = """\
 Puts what was in use before the last promotion of a model to use again: the artefact before it, else the float model.
 A running agent takes it up within seconds and loses no frame. Saying it again goes on back, to the float model at last;
-what was rolled back from is kept for a while, and --to with its id returns to it."""
+what was rolled back from is kept for a while, and --to with its id returns to it. A calibration that is under way goes
+on, and may promote anew; this says so."""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -43,6 +46,13 @@ def run(args: argparse.Namespace) -> int:
             f"{exc.filename or artefacts.promoted_path} cannot be written: {exc.strerror}; run this as the user that "
             "the agent runs as"
         ) from exc
+    under_way = ProgressWatch(directory / PROGRESS_FILE).look()
+    if under_way is not None:
+        print(
+            f"edge-agent: a calibration is under way ({under_way}); what it promotes will be in use then. End it, or "
+            "say this again after it",
+            file=sys.stderr,
+        )
     return EXIT_OK
 
 

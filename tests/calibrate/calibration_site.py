@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from edge_agent.models.spec import find_models_dir
 from tests.calibrate.made_frames import folder_of
 
 MODEL = "ppocrv6-small-rec"
-PIPELINE = {"detector": "ppocrv4-mobile-det", "recogniser": MODEL, "encoder": None}
+PIPELINE: dict[str, str | None] = {"detector": "ppocrv4-mobile-det", "recogniser": MODEL, "encoder": None}
 FRAMES = range(8)
 # Two groups of layers, one way to choose ranges, gates that anything sensible holds and no clock decides.
 LENIENT = {"max_cer_increase": 0.3, "max_changed_fields": 1.0, "min_speedup": 0.0}
@@ -48,6 +48,30 @@ class Heard:
         self.outcomes.append(dict(outcome))
 
 
+class Stopped(Exception):
+    """A calibration was ended by who listens to it."""
+
+
+class Until(Heard):
+    """Events that are kept, up to the first of a step: then `do` is done, which may end it."""
+
+    def __init__(self, step: str, do: Callable[[], None]) -> None:
+        super().__init__()
+        self._step = step
+        self._do = do
+        self._done = False
+
+    def progress(self, step: str, share: float, model: str | None = None) -> None:
+        super().progress(step, share, model)
+        if step == self._step and not self._done:
+            self._done = True
+            self._do()
+
+
+def stop() -> None:
+    raise Stopped
+
+
 class Site:
     """A folder with frames, settings, recipe and calibrations."""
 
@@ -57,6 +81,7 @@ class Site:
         self.calibration = folder / "calibration"
         self.model = self.calibration / MODEL
         self.config_file = folder / "config.yaml"
+        self.models_dir = find_models_dir()
 
     @classmethod
     def made(cls, folder: Path, frames: Iterable[int] = FRAMES, **recipe: Any) -> Site:
@@ -94,11 +119,11 @@ class Site:
     def wish(self, **changes: Any) -> Wish:
         """To calibrate the model from the frames."""
         wish = Wish((MODEL,), "folder", str(self.frames), settings=configuration.plain(self.settings))
-        return replace(wish, models_dir=find_models_dir(), **changes)
+        return replace(wish, models_dir=self.models_dir, **changes)
 
-    def calibrate(self, **changes: Any) -> Heard:
+    def calibrate(self, heard: Heard | None = None, **changes: Any) -> Heard:
         """Does it here and now."""
-        heard = Heard()
+        heard = heard or Heard()
         calibrate(self.wish(**changes), heard)
         return heard
 

@@ -16,12 +16,14 @@ import onnx
 from edge_agent.backends.base import Engine, Profile
 from edge_agent.backends.ort import OrtBackend
 from edge_agent.calibrate import collection
+from edge_agent.calibrate.collection import Part
 from edge_agent.calibrate.earning import earn, with_each_alone
 from edge_agent.calibrate.narration import Narrator
 from edge_agent.calibrate.progress import ProgressFile
+from edge_agent.calibrate.recipe import Gates
 from edge_agent.calibrate.run import Run
 from edge_agent.calibrate.subject import Subject
-from edge_agent.calibrate.workbench import Workbench
+from edge_agent.calibrate.workbench import Judge, Workbench
 from edge_agent.errors import ModelError
 from edge_agent.models.spec import find_models_dir
 from edge_agent.pipeline import Pipeline
@@ -97,6 +99,29 @@ def test_only_what_reads_well_on_the_cpu_is_built(promoted: tuple[Site, Heard], 
         alone = {row.group: row.damage for row in told.found.sensitivity if row.damage is not None}
         assert set(alone) == GROUPS
         assert told.found.chosen == earned.found.chosen
+
+
+class StrictAtTheEnd(Workbench):
+    """Lets pass in the search what no engine can fulfil on the frames that were held out."""
+
+    def judge(self, part: Part, gates: Gates) -> Judge:
+        return super().judge(part, gates if part == "search" else gates.model_copy(update={"max_cer_increase": -1.0}))
+
+
+def test_what_fails_on_the_held_out_frames_is_told_with_the_groups_at_fault(
+    promoted: tuple[Site, Heard], tmp_path: Path
+) -> None:
+    with bench_of(promoted, tmp_path, Builder()) as it:
+        strict = StrictAtTheEnd(**vars(it.bench))
+        earned = earn(it.subject, strict, it.report)
+        assert earned.found.passed
+        assert earned.judgement is not None
+        (failed,) = earned.judgement.broken
+        assert failed.name == "cer_increase"
+        assert "keep the groups pointwise.s" in failed.advice
+        assert set(earned.found.most_damaging) == GROUPS
+        findings = Narrator(it.subject, strict).findings(earned, None, 0.0)
+        assert (findings.verdict, findings.advice) == ("refused", (failed.advice,))
 
 
 def test_group_that_cannot_be_built_is_left_float_and_named(promoted: tuple[Site, Heard], tmp_path: Path) -> None:

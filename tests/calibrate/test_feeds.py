@@ -25,8 +25,8 @@ from edge_agent.errors import CalibrationRefused
 from edge_agent.models.spec import find_models_dir
 from edge_agent.pipeline import load_pipeline
 from edge_agent.records import Frame
-from edge_agent.stages.text_detector import preprocess
 from edge_agent.stages.lattice import Alphabet
+from edge_agent.stages.text_detector import preprocess
 from tests.calibrate.made_frames import folder_of
 
 DETECTOR, RECOGNISER, ENCODER = "ppocrv4-mobile-det", "ppocrv4-mobile-rec", "minilm-l6-v2"

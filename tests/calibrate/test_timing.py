@@ -19,7 +19,7 @@ from edge_agent.calibrate.timing import (
     shape_of,
     weighted,
 )
-from edge_agent.errors import EngineError
+from edge_agent.errors import EngineError, SensorError
 from edge_agent.telemetry.energy import EnergyCounter, EnergySources
 from tests.fakes import FakeEngine
 
@@ -200,6 +200,24 @@ def test_energy_is_per_run_of_the_sites_mixture() -> None:
     energy = EnergySources((EnergyCounter("board", lambda: spent_j[0]),), ())
     timing = compare_speed(clock.engine("a", took), clock.engine("b", took), feeds, LAPS, energy, clock)
     assert timing.float_.energy_j == timing.int8.energy_j == pytest.approx((3 * 100 + 500) / 4)
+
+
+def test_counter_that_falls_silent_leaves_energy_out_and_speed_in() -> None:
+    clock = Clock()
+    reads = [0]
+
+    def joules() -> float:
+        reads[0] += 1
+        if reads[0] > 3:
+            raise SensorError("the board's power could not be read for 5 s")
+        return float(reads[0])
+
+    energy = EnergySources((EnergyCounter("board", joules),), ())
+    engines = clock.engine("a", lambda _: 0.02), clock.engine("b", lambda _: 0.01)
+    timing = compare_speed(*engines, weighted([feed(320)]), LAPS, energy, clock)
+    assert timing.speedup == pytest.approx(2.0)
+    assert (timing.float_.energy_j, timing.int8.energy_j) == (None, None)
+    assert timing.no_energy == ("the board's power could not be read for 5 s",)
 
 
 def test_feeds_of_a_block_are_spread_by_weight() -> None:
