@@ -6,7 +6,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from edge_agent.config import Config, cautions, changed_keys, load, shown
 from edge_agent.errors import EXIT_OK, ConfigError
@@ -20,6 +23,16 @@ from edge_agent.settings.strict_yaml import dump
 
 DEFAULT_FILE = Path("config.yaml")
 EXIT_NOTHING = 1
+
+
+@dataclass(frozen=True)
+class Action:
+    """One of the verbs below `config`: what it looks at, and its help."""
+
+    run: Callable[[argparse.Namespace], int]
+    on: Literal["nothing", "file", "store"]
+    help: str
+    description: str
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -36,62 +49,16 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="the agent's state directory, /var/lib/edge-agent of a service (default: STATE_DIRECTORY, else state "
         "beside FILE)",
     )
-    validate = actions.add_parser(
-        "validate",
-        parents=[file],
-        help="is the file right? every mistake with its line; exit 78 when not",
-        description="Checks a file together with EDGE_AGENT_* of the environment. Prints every mistake with its line "
-        "and exits with 78, or says that the file is right and what in it is hardly meant.",
-    )
-    validate.set_defaults(func=validate_file)
-    show = actions.add_parser(
-        "show",
-        parents=[store],
-        help="what is in force: file, environment, defaults, what came from afar; passwords hidden",
-        description="Prints all settings in force as YAML: the file, EDGE_AGENT_* over it, defaults for the rest, and "
-        "over them what came from afar. Passwords are ***.",
-    )
-    show.add_argument("--local", action="store_true", help="without what came from afar")
-    show.set_defaults(func=show_file)
-    add_remote_actions(actions, store)
-    schema = actions.add_parser(
-        "schema",
-        help="JSON Schema of the file, for editors",
-        description="Prints the JSON Schema of the file: editors complete and check with it. YAML editors take it by "
-        "a first line `# yaml-language-server: $schema=edge-agent.schema.json`.",
-    )
-    schema.set_defaults(func=print_schema)
-
-
-def add_remote_actions(
-    actions: argparse._SubParsersAction[argparse.ArgumentParser], store: argparse.ArgumentParser
-) -> None:
-    """Registers the verbs that look at what came from afar."""
-    diff = actions.add_parser(
-        "diff",
-        parents=[store],
-        help="what came from afar changes in the file, key by key",
-        description="Prints each key whose value from afar differs from the file's, with both. Passwords are ***.",
-    )
-    diff.set_defaults(func=show_difference)
-    history = actions.add_parser(
-        "history",
-        parents=[store],
-        help="what came from afar and was refused, rolled back or replaced",
-        description="Prints what came from afar, the newest last: when, which version, how it ended, why, and the name "
-        "of its text.",
-    )
-    history.add_argument("--text", metavar="NAME", help="print this text, by its name or the beginning of it")
-    history.set_defaults(func=show_history)
-    rollback = actions.add_parser(
-        "rollback",
-        parents=[store],
-        help="take back what came from afar last",
-        description="Takes back the configuration from afar that is on trial or in force, in favour of the one before "
-        "it, else of the file. A running agent notices within seconds and starts afresh.",
-    )
-    rollback.add_argument("--to-file", action="store_true", help="take everything back: the file alone is in force")
-    rollback.set_defaults(func=roll_back)
+    parents = {"nothing": [], "file": [file], "store": [store]}
+    for name, action in ACTIONS.items():
+        verb = actions.add_parser(name, parents=parents[action.on], help=action.help, description=action.description)
+        verb.set_defaults(func=action.run)
+        if name == "show":
+            verb.add_argument("--local", action="store_true", help="without what came from afar")
+        elif name == "history":
+            verb.add_argument("--text", metavar="NAME", help="print this text, by its name or the beginning of it")
+        elif name == "rollback":
+            verb.add_argument("--to-file", action="store_true", help="take everything back: the file alone is in force")
 
 
 def validate_file(args: argparse.Namespace) -> int:
@@ -197,3 +164,47 @@ def print_schema(args: argparse.Namespace) -> int:
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
     print(json.dumps(schema, indent=2))
     return EXIT_OK
+
+
+ACTIONS: Mapping[str, Action] = {
+    "validate": Action(
+        validate_file,
+        "file",
+        "is the file right? every mistake with its line; exit 78 when not",
+        "Checks a file together with EDGE_AGENT_* of the environment. Prints every mistake with its line and exits "
+        "with 78, or says that the file is right and what in it is hardly meant.",
+    ),
+    "show": Action(
+        show_file,
+        "store",
+        "what is in force: file, environment, defaults, what came from afar; passwords hidden",
+        "Prints all settings in force as YAML: the file, EDGE_AGENT_* over it, defaults for the rest, and over them "
+        "what came from afar. Passwords are ***.",
+    ),
+    "diff": Action(
+        show_difference,
+        "store",
+        "what came from afar changes in the file, key by key",
+        "Prints each key whose value from afar differs from the file's, with both. Passwords are ***.",
+    ),
+    "history": Action(
+        show_history,
+        "store",
+        "what came from afar and was refused, rolled back or replaced",
+        "Prints what came from afar, the newest last: when, which version, how it ended, why, and its text's name.",
+    ),
+    "rollback": Action(
+        roll_back,
+        "store",
+        "take back what came from afar last",
+        "Takes back the configuration from afar that is on trial or in force, in favour of the one before it, else of "
+        "the file. A running agent notices within seconds and starts afresh.",
+    ),
+    "schema": Action(
+        print_schema,
+        "nothing",
+        "JSON Schema of the file, for editors",
+        "Prints the JSON Schema of the file: editors complete and check with it. YAML editors take it by a first line "
+        "`# yaml-language-server: $schema=edge-agent.schema.json`.",
+    ),
+}
