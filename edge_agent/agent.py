@@ -54,6 +54,7 @@ from edge_agent.telemetry.vitals import Vitals
 from edge_agent.telemetry.watch import BoardWatch, Signs
 from edge_agent.transports import TRANSPORTS
 from edge_agent.transports.base import Transport
+from edge_agent.uploads import Uploads
 from edge_agent.web_site import AgentWebSite, web_page
 
 log = logging.getLogger(__name__)
@@ -96,7 +97,7 @@ def run_agent(
         outbox = open_outbox(config.outbox, clock, events.say)
         opened.callback(outbox.close)
         board = Board(outbox)
-        page = AgentWebSite(config, board) if config.web.enabled else None
+        page = AgentWebSite(config, board, None if words is None else words.before) if config.web.enabled else None
         put = outbox.put if page is None else page.overhearing(outbox.put)
         events.attach(put)
         for camera in cameras:
@@ -105,6 +106,7 @@ def run_agent(
         board.say_health("starting", reason="loading models")
         enter("loading models")
         if page is not None:
+            page.listen_at(publisher.inbound, access)
             state_dir = None if access is None else access.store.folder.parent
             opened.enter_context(web_page(config.web, page, state_dir, events.say))
         remote = None
@@ -121,6 +123,7 @@ def run_agent(
         recorder = opened.enter_context(recording(config.calibration, calibration_dir))
         results = Results(put, clock, NoTextLimit(config.pipeline.no_text_interval_s), recorder)
         agent = Agent(pipeline, mailbox, cameras, outbox, board, vitals, results, publisher, clock)
+        opened.callback(agent.uploads.close)
         agent.calibrating = ProgressWatch(calibration_dir / PROGRESS_FILE)
         if remote is not None:
             agent.open_to(remote)
@@ -165,15 +168,17 @@ class Agent:
     told: tuple[PipelineState, float] = ("starting", float("-inf"))  # the state said last, and when, monotonic s
     cooling: Step = field(default_factory=Step)  # the telemetry thread decides, the main loop acts by it
     brake: Brake = field(init=False)
+    uploads: Uploads = field(init=False)
 
     def __post_init__(self) -> None:
+        self.uploads = Uploads(self.mailbox)
         self.brake = Brake(self.cameras, lambda: {name: fps["processed"] for name, fps in self.vitals.fps().items()})
 
     def main_loop(self, stop: threading.Event, notifier: Notifier, *, until_end: bool = False) -> None:
         """Takes the next frame, reads it, puts the reading out; looks after the states in between."""
         while not stop.is_set() and self.hear_remote() is None:
             self.attend(notifier)
-            frame = self.upcoming or self.mailbox.take(TURN_S)
+            frame = self.upcoming or self.take(TURN_S)
             self.upcoming = None
             if frame is not None:
                 self.read(frame)
@@ -217,6 +222,9 @@ class Agent:
         try:
             reading = self.pipeline.read(frame, self.look_ahead)
         except FrameError as exc:
+            if self.uploads.takes(frame):
+                self.uploads.fail(frame, exc)
+                return
             self.vitals.count(frame.camera, "failed")
             text = f"frame {frame.seq} of camera {frame.camera} dropped: {exc}"
             self.journal.write(logging.WARNING, frame.camera, text)
@@ -224,6 +232,9 @@ class Agent:
         except EngineError as exc:
             self.say_health("fault", reason=str(exc))
             raise
+        if self.uploads.takes(frame):
+            self.uploads.answer(frame, reading)
+            return
         self.vitals.count(frame.camera, "processed")
         self.vitals.timed(reading.timings_ms)
         self.results.take(frame, reading)
@@ -264,8 +275,15 @@ class Agent:
 
     def look_ahead(self) -> Frame | None:
         """The next frame, if one waits."""
-        self.upcoming = self.mailbox.take(0)
+        self.upcoming = self.take(0)
         return self.upcoming
+
+    def take(self, timeout_s: float) -> Frame | None:
+        """The next frame, of a camera or handed in, with the regions that it is to be read in."""
+        frame = self.mailbox.take(timeout_s)
+        if frame is not None and self.uploads.takes(frame):
+            self.pipeline.rois = self.uploads.begin(frame, self.pipeline.rois)
+        return frame
 
     def keep_cool(self, signs: Signs, bounds: ThermalConfig) -> None:
         """Decides what share of the frames is read from now on; called from the telemetry thread."""

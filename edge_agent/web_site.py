@@ -7,20 +7,27 @@ agent yet, and whoever looks sees how far start-up is.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Queue
 from typing import TYPE_CHECKING, Any
 
 from edge_agent.board import Board
 from edge_agent.config import Config, WebConfig
 from edge_agent.errors import ConfigError
-from edge_agent.messages import EVENT_TOPIC, HEALTH_TOPIC, REPORTED_CONFIG_TOPIC, TELEMETRY_TOPIC
+from edge_agent.last_words import Ending
+from edge_agent.messages import EVENT_TOPIC, HEALTH_TOPIC, REPORTED_CONFIG_TOPIC, STATUS_TOPIC, TELEMETRY_TOPIC
 from edge_agent.records import Frame, Message, Reading
+from edge_agent.remote.control import RemoteAccess
 from edge_agent.telemetry.history import find_history_dir, find_segments
+from edge_agent.transports.base import Inbound
 from edge_agent.web.history import Charts
 from edge_agent.web.ring import Ring
-from edge_agent.web.site import CameraNow
+from edge_agent.web.site import CameraNow, Refused
+from edge_agent.web_remote import PageRemote
 
 if TYPE_CHECKING:
     from edge_agent.agent import Agent
@@ -28,6 +35,7 @@ if TYPE_CHECKING:
 READINGS_KEPT, ITEMS_KEPT, EVENTS_KEPT = 500, 500, 200
 MAX_RING_BYTES = 16_777_216
 ITEM = "/item"
+REPLY = "/reply"  # to a command
 SESSIONS_FILE = "web-sessions.json"
 
 Put = Callable[[Message], None]
@@ -36,15 +44,19 @@ Put = Callable[[Message], None]
 class AgentWebSite:
     """A web.site.WebSite. `hear` and `see` are called where things happen, from any thread; they keep what came."""
 
-    def __init__(self, config: Config, board: Board) -> None:
+    def __init__(self, config: Config, board: Board, before: Ending | None = None) -> None:
+        """`config` is what the process began with; `before` how the one before it ended."""
         self.readings = Ring(READINGS_KEPT, MAX_RING_BYTES)
         self.items = Ring(ITEMS_KEPT, MAX_RING_BYTES)
         self.events = Ring(EVENTS_KEPT, MAX_RING_BYTES)
         self.charts = Charts()
         self._begun = config
+        self._before = before
+        self._started_mono = time.monotonic()
         self._board = board
         self._telemetry: bytes | None = None
         self._changed: Callable[[], None] = lambda: None
+        self._remote: PageRemote | None = None
         self._agent: Agent | None = None
 
     # The agent's side
@@ -66,6 +78,8 @@ class AgentWebSite:
         elif message.topic == EVENT_TOPIC:
             self.events.append("", message.payload)
             self._changed()
+        elif message.topic.endswith(REPLY) and self._remote is not None:
+            self._remote.hear(message)
         elif message.topic.endswith(ITEM):
             self.items.append(message.topic.removesuffix(ITEM), message.payload)
             self._changed()
@@ -76,8 +90,14 @@ class AgentWebSite:
             self.readings.append(frame.camera, message.payload)
         self._changed()
 
+    def listen_at(self, inbound: Queue[Inbound], access: RemoteAccess | None) -> None:
+        """What is asked here may be put into `inbound`."""
+        self._remote = PageRemote(access, inbound)
+
     def open_to(self, agent: Agent) -> None:
         """Start-up is over."""
+        agent.uploads.max_pixels = self._begun.web.max_upload_pixels
+        agent.uploads.most_waiting = self._begun.web.max_waiting_reads
         agent.results.watch = self.see
         self._agent = agent
 
@@ -105,6 +125,25 @@ class AgentWebSite:
     def reported(self) -> Mapping[str, Any] | None:
         """The newest message on `config/reported`."""
         return self._state(REPORTED_CONFIG_TOPIC)
+
+    def run(self) -> Mapping[str, Any]:
+        """Of this process: since when, what ended the one before, and the broker."""
+        stats = None if self._agent is None else self._agent.publisher.stats()
+        before = self._before
+        return {
+            "started_at": (self._state(STATUS_TOPIC) or {}).get("started_at"),
+            "uptime_s": round(time.monotonic() - self._started_mono, 1),
+            "last_exit": None if before is None else {"kind": before.kind, "cause": before.text},
+            "broker": {
+                "connected": stats is not None and stats.connected,
+                "cause": None if stats is None else stats.cause,
+            },
+        }
+
+    def trial(self) -> tuple[bool, float | None]:
+        """Whether a configuration runs on trial, and for how long."""
+        remote = None if self._agent is None else self._agent.remote
+        return (False, None) if remote is None else remote.trial
 
     def cameras(self) -> Sequence[CameraNow]:
         """Every camera."""
@@ -141,9 +180,46 @@ class AgentWebSite:
                 with path.open("rb") as file:
                     yield from file
 
+    def read(self, content: bytes, camera: str | None) -> Future[Reading]:
+        """Reads an image file's bytes between two frames."""
+        return self._running().uploads.offer(content, camera)
+
+    def submit_command(self, name: str, args: Mapping[str, Any]) -> str:
+        """Sends a command."""
+        return self._asking().submit_command(name, args)
+
+    def command(self, command_id: str) -> Mapping[str, Any] | None:
+        """What became of a command that was sent here."""
+        return self._asking().command(command_id)
+
+    def submit_patch(self, patch: Mapping[str, Any]) -> int:
+        """Wishes for settings."""
+        self._running()
+        return self._asking().submit_patch(patch)
+
+    def roll_back(self) -> None:
+        """Takes back the configuration on trial or in force."""
+        self._running()
+        self._asking().roll_back()
+
+    def _asking(self) -> PageRemote:
+        if self._remote is None:
+            raise starting()
+        return self._remote
+
+    def _running(self) -> Agent:
+        if self._agent is None:
+            raise starting()
+        return self._agent
+
     def _state(self, topic: str) -> Mapping[str, Any] | None:
         said = next((message for message in self._board.birth() if message.topic == topic), None)
         return None if said is None else dict(json.loads(said.payload))
+
+
+def starting() -> Refused:
+    """What is answered before there is an agent."""
+    return Refused(503, "starting", "the device is starting, and /v1/health says how far it is", {"Retry-After": "5"})
 
 
 @contextmanager

@@ -60,6 +60,11 @@ class Trial:
             return None
         return between(self._settled, seen) if elapsed_s >= trial_s else None
 
+    def left_s(self, now_mono: float) -> float | None:
+        """Seconds until it is judged; None while its time has not begun."""
+        began = self._began
+        return None if began is None else max(0.0, began.mono + self.new.remote.trial_s - now_mono)
+
 
 class ConfigControl:
     """`say` publishes a report. `restart` says why the process is to start afresh; None while it is not to."""
@@ -108,6 +113,12 @@ class ConfigControl:
         """Whether it is on trial."""
         return self._trial is not None
 
+    @property
+    def trial_left_s(self) -> float | None:
+        """Seconds until it is judged; None where none runs, or its time has not begun. Any thread."""
+        trial = self._trial
+        return None if trial is None else trial.left_s(self._now_mono)
+
     def hear(self, inbound: Inbound) -> None:
         """A wish has come; only the newest counts. An empty one is a retained message that was deleted."""
         if inbound.payload:
@@ -118,7 +129,7 @@ class ConfigControl:
         self._now_mono = seen.mono
         if not self._looks or seen.mono - self._looks[-1].mono >= LOOK_EVERY_S:
             self._looks.append(seen)
-            self._look_at_store()
+            self._look_at_store(apply)
         if self.restart is not None:
             return
         if self._trial is not None:
@@ -256,14 +267,26 @@ class ConfigControl:
             self.restart = f"version {failed.version} from afar is rolled back"
         self._say(failed.version, 500, reason, failed.token, rolled_back_from=failed.version)
 
-    def _look_at_store(self) -> None:
-        """Notices what a person has changed by `edge-agent config rollback`."""
+    def _look_at_store(self, apply: Apply) -> None:
+        """Notices what a person has taken back, by `edge-agent config rollback` or on the page."""
         stamp = self._store.stamp()
         if stamp == self._stamp:
             return
         self._stamp = stamp
-        if self._store.state().running != self._wished and self.restart is None:
+        state = self._store.state()
+        if state.running == self._wished or self.restart is not None:
+            return
+        there = look(self._local, self._store, self._models_dir, on_trial=True)
+        changed = changed_keys(self.config, there.config)
+        if state.trial is not None or there.problem is not None or not all(is_live(key) for key in changed):
             self.restart = "the configuration was changed by hand"
+            return
+        apply(there.config)
+        self.config, self._wished, self._trial = there.config, there.wished, None
+        self._looks.clear()
+        taken = next((past for past in reversed(state.past) if past.outcome == "rolled_back"), None)
+        if taken is not None:
+            self._say(taken.version, 500, taken.reason, taken.token, rolled_back_from=taken.version)
 
     # Reports
 

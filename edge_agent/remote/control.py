@@ -93,6 +93,12 @@ class RemoteControl:
         return self._configs.version
 
     @property
+    def trial(self) -> tuple[bool, float | None]:
+        """Whether a configuration is on trial, and the seconds until it is judged, None before they count; any
+        thread."""
+        return self._configs.on_trial, self._configs.trial_left_s
+
+    @property
     def restart(self) -> str | None:
         """Why the process is to start afresh; None while it is not."""
         return self._configs.restart or self._desk.restart

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from edge_agent.web import login, openapi, readings, status, streams
+from edge_agent.web import commands, config, live, login, openapi, read, readings, status, streams
 from edge_agent.web.endpoint import Call, Door, Endpoint, answered, content_of, json_body, parsed_query, refusal
 from edge_agent.web.locks import Visitor
 from edge_agent.web.site import Refused
@@ -31,6 +31,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *status.ENDPOINTS,
     *streams.ENDPOINTS,
     *readings.ENDPOINTS,
+    *live.ENDPOINTS,
+    *config.ENDPOINTS,
+    *commands.ENDPOINTS,
+    *read.ENDPOINTS,
     *openapi.ENDPOINTS,
 )
 

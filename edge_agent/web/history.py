@@ -30,13 +30,10 @@ _AT = re.compile(rb'"at":"([0-9T:.-]{19,30})Z"')
 
 
 def series_of(report: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Name and value of each number in a telemetry message: `temp_c.cpu`, `latency_ms.total.p50`; of a camera's rates
-    `fps.<camera>` is that of frames read."""
+    """Name and value of each number in a telemetry message: `temp_c.cpu`, `latency_ms.total.p50`; booleans are 0 and
+    1."""
     for member, value in report.items():
-        if member == "fps" and isinstance(value, Mapping):
-            for camera, rates in value.items():
-                yield from _below(f"fps.{camera}", rates.get("processed") if isinstance(rates, Mapping) else None)
-        elif member not in LEFT_OUT:
+        if member not in LEFT_OUT:
             yield from _below(member, value)
 
 
@@ -94,11 +91,12 @@ class Charts:
             older = [row for row in rows if newest - DAY_S <= row[0] < first]
             self._coarse.extendleft(reversed(older))
 
-    def over(self, seconds: float, points: int, now: float) -> dict[str, Any]:
-        """The last `seconds`, as at most `points` means: `at` (RFC 3339) and `series` by name, null where absent."""
+    def over(self, seconds: float, points: int, now: float, prefixes: tuple[str, ...] = ("",)) -> dict[str, Any]:
+        """The last `seconds`, as at most `points` means: `at` (RFC 3339) and `series` by name, of those whose names
+        begin with one of `prefixes`; null where absent."""
         with self._lock:
             rows = list(self._fine if seconds <= FINE_S else self._coarse)
-            columns = dict(self._columns)
+            columns = {name: column for name, column in self._columns.items() if name.startswith(prefixes)}
         rows = [(at, row) for at, row in rows if now - seconds <= at <= now + 1.0]
         grouped = _grouped(rows, now - seconds, seconds / points) if len(rows) > points else rows
         series = {}

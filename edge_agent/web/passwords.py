@@ -153,7 +153,7 @@ def _read_private(path: Path) -> str:
     try:
         return content[:MAX_FILE_BYTES].decode("ascii")
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} holds other signs than a hash has; make it anew by edge-agent web") from None
+        raise ConfigError(f"{path} holds other signs than a hash has; write it anew") from None
 
 
 def _scrypt(password: str, salt: bytes, cost: int, block_size: int, parallel: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from starlette.responses import Response
@@ -52,7 +52,9 @@ async def _answer(call: Call, ring: Ring, name: str, kind: str) -> Any:
         call.known_camera(camera)
     if EVENT_STREAM in call.request.headers.get("accept", ""):
         return Live(call, EVENT_STREAM, events(call, ring, kind, camera))
-    return answered(page(name, *ring.before(call.query["before"], camera, call.query["limit"])))
+    wanted = saying(call.query["query"])
+    entries, following = await call.door.aside(ring.before, call.query["before"], camera, call.query["limit"], wanted)
+    return answered(page(name, entries, following))
 
 
 async def readings(call: Call) -> Any:
@@ -67,20 +69,39 @@ async def items(call: Call) -> Any:
 
 async def readings_table(call: Call) -> Response:
     """Readings as CSV, oldest first."""
-    entries, _ = call.site.readings.before(None, call.query["camera"], MOST_ROWS)
-    return await _table(call, entries, COLUMNS, "readings.csv")
+    return await _table(call, call.site.readings, COLUMNS, "readings.csv")
 
 
 async def items_table(call: Call) -> Response:
     """Items as CSV, oldest first."""
-    entries, _ = call.site.items.before(None, call.query["camera"], MOST_ROWS)
-    return await _table(call, entries, ITEM_COLUMNS, "items.csv")
+    return await _table(call, call.site.items, ITEM_COLUMNS, "items.csv")
 
 
-async def _table(call: Call, entries: Sequence[Entry], columns: Sequence[str], name: str) -> Response:
-    text = await call.door.aside(table, [entry.payload for entry in reversed(entries)], columns)
+async def _table(call: Call, ring: Ring, columns: Sequence[str], name: str) -> Response:
+    camera, wanted = call.query["camera"], saying(call.query["query"])
+
+    def made() -> str:
+        entries, _ = ring.before(None, camera, MOST_ROWS, wanted)
+        return table((entry.payload for entry in reversed(entries)), columns)
+
+    text = await call.door.aside(made)
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(text.encode(), 200, headers, f"{CSV}; charset=utf-8")
+
+
+def saying(query: str | None) -> Callable[[Entry], bool]:
+    """Whether a reading or item says something: in its text, or as the value of a field; whatever the case."""
+    if not query:
+        return lambda entry: True
+    sought = query.casefold()
+
+    def says(entry: Entry) -> bool:
+        body = json.loads(entry.payload)
+        texts = [line["text"] for line in body.get("lines", ())]
+        texts += [str(field[key]) for field in body.get("fields", ()) for key in ("value", "text")]
+        return any(sought in text.casefold() for text in texts)
+
+    return says
 
 
 def table(payloads: Iterable[bytes], columns: Sequence[str]) -> str:
@@ -116,8 +137,10 @@ def harmless(text: str) -> str:
 
 
 CAMERA = Query("camera", "string", "Of this camera alone.")
+QUERY = Query("query", "string", "Those alone that say this, in a line or as the value of a field.", None, 0, 200)
 PAGE = (
     CAMERA,
+    QUERY,
     Query("before", "integer", "Those before this one: `next` of the page before.", None, 0, 9_007_199_254_740_991),
     Query("limit", "integer", "So many at most.", 50, 1, 500),
 )
@@ -143,6 +166,6 @@ ENDPOINTS = (
         also=EVENT_STREAM,
         refusals=(404, 503),
     ),
-    Endpoint("GET", "/v1/readings.csv", readings_table, "What was read, as a table", {200: CSV}, query=(CAMERA,)),
-    Endpoint("GET", "/v1/items.csv", items_table, "Items, as a table", {200: CSV}, query=(CAMERA,)),
+    Endpoint("GET", "/v1/readings.csv", readings_table, "What was read, as a table", {200: CSV}, query=(CAMERA, QUERY)),
+    Endpoint("GET", "/v1/items.csv", items_table, "Items, as a table", {200: CSV}, query=(CAMERA, QUERY)),
 )

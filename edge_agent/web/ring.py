@@ -62,14 +62,22 @@ class Ring:
         going_on = found[limit - 1].number if len(found) > limit else max(number, last)
         return found[:limit], going_on, max(0, first - number - 1)
 
-    def before(self, number: int | None, camera: str | None = None, limit: int = 100) -> tuple[list[Entry], int | None]:
-        """The newest `limit` of a camera before `number`, None for the newest of all, newest first; and the number to
-        ask before next time, None where nothing older is kept."""
-        found: list[Entry] = []
+    def before(
+        self,
+        number: int | None,
+        camera: str | None = None,
+        limit: int = 100,
+        wanted: Callable[[Entry], bool] = lambda entry: True,
+    ) -> tuple[list[Entry], int | None]:
+        """The newest `limit` that are `wanted` of a camera before `number`, None for the newest of all, newest first;
+        and the number to ask before next time, None where nothing older is kept."""
         with self._lock:
-            for entry in reversed(self._entries):
-                if (number is not None and entry.number >= number) or camera not in (None, entry.camera):
-                    continue
+            entries = list(self._entries)
+        found: list[Entry] = []
+        for entry in reversed(entries):
+            if (number is not None and entry.number >= number) or camera not in (None, entry.camera):
+                continue
+            if wanted(entry):
                 if len(found) == limit:
                     return found, found[-1].number
                 found.append(entry)

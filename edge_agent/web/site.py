@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from edge_agent.config import Config
-from edge_agent.records import Frame
+from edge_agent.records import Frame, Reading
 from edge_agent.web.ring import Ring
 
 
@@ -68,6 +69,14 @@ class WebSite(Protocol):
         """The newest message on `config/reported`; None before the first."""
         ...
 
+    def run(self) -> Mapping[str, Any]:
+        """Of this process: `started_at`, `uptime_s`, `last_exit` of the one before, `broker`."""
+        ...
+
+    def trial(self) -> tuple[bool, float | None]:
+        """Whether a configuration runs on trial, and for how many seconds more; None before that is counted."""
+        ...
+
     def cameras(self) -> Sequence[CameraNow]:
         """Every camera of the settings that the agent was started with."""
         ...
@@ -82,4 +91,26 @@ class WebSite(Protocol):
 
     def reports(self, since_at: float) -> Iterator[bytes]:
         """Telemetry messages of before this process began that are kept on disk, oldest first, JSON; slow."""
+        ...
+
+    def read(self, content: bytes, camera: str | None) -> Future[Reading]:
+        """Reads an image file's bytes between two frames, as one of `camera` where that is named. Blocks while it is
+        decoded. The future, and this call, raise Refused: 413 too large, 415 no image, 422 damaged, 429 too many wait,
+        503 nothing is read."""
+        ...
+
+    def submit_command(self, name: str, args: Mapping[str, Any]) -> str:
+        """Sends a command the way that it comes from afar; its id. Raises Refused where it cannot be taken."""
+        ...
+
+    def command(self, command_id: str) -> Mapping[str, Any] | None:
+        """What became of a command that was sent here: its last answer; None for an unknown id."""
+        ...
+
+    def submit_patch(self, patch: Mapping[str, Any]) -> int:
+        """Wishes for settings the way that a wish comes from afar; its version. Raises Refused."""
+        ...
+
+    def roll_back(self) -> None:
+        """Takes back the configuration on trial or in force, in favour of the one before. Raises Refused."""
         ...

@@ -15,7 +15,7 @@ from edge_agent.schema.payloads import Event, Health
 from edge_agent.telemetry.metrics import flattened
 from edge_agent.web.endpoint import Call, Endpoint, Query, Said, answered
 from edge_agent.web.history import DAY_S
-from edge_agent.web.site import CameraNow, Refused
+from edge_agent.web.site import CameraNow, Refused, WebSite
 
 PROMETHEUS = "text/plain"
 READING_STATES = ("running", "degraded", "calibrating")
@@ -51,6 +51,32 @@ class Camera(Said):
     """What an item must say: `cameras.<name>.expected` of config.yaml."""
 
 
+class LastExit(Said):
+    """How the process before this one ended."""
+
+    kind: str
+    """A kind of event."""
+    cause: str
+
+
+class Broker(Said):
+    """The connection to the broker."""
+
+    connected: bool
+    cause: str | None
+    """Why it is not."""
+
+
+class DeviceHealth(Health):
+    """How the reading goes, and since when."""
+
+    started_at: str
+    uptime_s: float
+    last_exit: LastExit | None
+    """Null where there was none."""
+    broker: Broker
+
+
 class Cameras(Said):
     """All cameras."""
 
@@ -80,10 +106,12 @@ class Events(Said):
 
 async def health(call: Call) -> Response:
     """How the reading goes."""
-    said = call.site.health()
-    if not said:
-        raise Refused(503, "starting", "the agent has not said anything yet")
-    return answered(said)
+    return answered(health_of(call.site))
+
+
+def health_of(site: WebSite) -> dict[str, Any]:
+    """The newest health, with what goes beyond the message."""
+    return {**site.health(), **site.run()}
 
 
 async def ready(call: Call) -> Response:
@@ -97,8 +125,13 @@ async def ready(call: Call) -> Response:
 
 async def cameras(call: Call) -> Cameras:
     """Every camera with its regions and expectations."""
-    settings = plain(call.site.config)["cameras"]
-    return Cameras(cameras=[camera_of(now, settings.get(now.name, {})) for now in call.site.cameras()])
+    return Cameras(cameras=camera_rows(call.site))
+
+
+def camera_rows(site: WebSite) -> list[Camera]:
+    """Every camera as it is answered."""
+    settings = plain(site.config)["cameras"]
+    return [camera_of(now, settings.get(now.name, {})) for now in site.cameras()]
 
 
 def camera_of(now: CameraNow, settings: Mapping[str, Any]) -> Camera:
@@ -127,7 +160,9 @@ async def telemetry(call: Call) -> Response:
 
 async def history(call: Call) -> Any:
     """Figures over time, for charts."""
-    return await call.door.aside(call.door.charts.over, call.query["seconds"], call.query["points"], time.time())
+    prefixes = tuple((call.query["names"] or "").split(","))
+    charts, wanted = call.door.charts, call.query
+    return await call.door.aside(charts.over, wanted["seconds"], wanted["points"], time.time(), prefixes)
 
 
 async def events(call: Call) -> Response:
@@ -164,10 +199,11 @@ def _escaped(text: str) -> str:
 HISTORY = (
     Query("seconds", "integer", "How far back, s; above 960 s values are means of 2 minutes.", 900, 10, int(DAY_S)),
     Query("points", "integer", "Points at most; each is the mean of what lies between.", 180, 2, 1000),
+    Query("names", "string", "Beginnings of the names wanted, with commas between; none: all.", None, 0, 500),
 )
 
 ENDPOINTS = (
-    Endpoint("GET", "/v1/health", health, "How the reading goes", {200: Health}, refusals=(503,)),
+    Endpoint("GET", "/v1/health", health, "How the reading goes", {200: DeviceHealth}),
     Endpoint("GET", "/v1/ready", ready, "200 once frames are read, 503 before", {200: Ready, 503: Ready}, free=True),
     Endpoint("GET", "/v1/cameras", cameras, "The cameras, their regions and expectations", {200: Cameras}),
     Endpoint("GET", "/v1/telemetry", telemetry, "The newest figures", {200: Telemetry}, refusals=(503,)),

@@ -20,6 +20,7 @@ SEND_TIMEOUT_S = 20.0
 LOOK_UP_S = 5.0  # so often a viewer is looked after where nothing comes: has the session ended?
 COMMENT_EVERY = 3  # of those turns one says so, so that what lies between does not think it dead
 AT_ONCE = 20  # messages sent in one piece
+STEPS_PX = (320, 480, 640, 960, 1280, 1920, 4096)
 BOUNDARY = "edge-agent-frame"
 MULTIPART = f"multipart/x-mixed-replace; boundary={BOUNDARY}"
 EVENT_STREAM = "text/event-stream"
@@ -69,7 +70,7 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-async def frames(call: Call, camera: str) -> AsyncIterator[bytes]:
+async def frames(call: Call, camera: str, max_side_px: int) -> AsyncIterator[bytes]:
     """The camera's newest frame again and again, as parts of a multipart body; at most web.stream_fps a second."""
     every_s = 1.0 / call.door.settings.stream_fps
     clock = asyncio.get_running_loop().time
@@ -85,7 +86,7 @@ async def frames(call: Call, camera: str) -> AsyncIterator[bytes]:
             continue  # there may be a newer one
         due_s = clock() + every_s
         shown = (frame.seq, frame.captured_at)
-        jpeg = await call.door.pictures.jpeg(frame, call.door.settings.stream_max_side_px)
+        jpeg = await call.door.pictures.jpeg(frame, max_side_px)
         head = (
             f"--{BOUNDARY}\r\nContent-Type: image/jpeg\r\nContent-Length: {len(jpeg)}\r\n"
             f"X-Frame-Seq: {frame.seq}\r\nX-Frame-Size: {frame.width_px}x{frame.height_px}\r\n\r\n"
@@ -102,15 +103,18 @@ async def events(call: Call, ring: Ring, kind: str, camera: str | None) -> Async
     while True:
         entries, number, missed = ring.after(number, camera, AT_ONCE)
         if missed:
-            yield f'event: missed\ndata: {{"missed":{missed}}}\n\n'.encode()
+            yield event("missed", b'{"missed":%d}' % missed)
         if entries:
             idle = 0
-            yield b"".join(
-                b"id: %d\nevent: %s\ndata: %s\n\n" % (entry.number, kind.encode(), entry.payload) for entry in entries
-            )
+            yield b"".join(b"id: %d\n" % entry.number + event(kind, entry.payload) for entry in entries)
         if not entries and not await call.door.bell.wait(LOOK_UP_S):
             idle += 1
             yield b": nothing new\n\n" if idle % COMMENT_EVERY == 0 else b""
+
+
+def event(kind: str, payload: bytes) -> bytes:
+    """A server-sent event; the payload is on one line."""
+    return b"event: %s\ndata: %s\n\n" % (kind.encode(), payload)
 
 
 def _last_event_id(call: Call, ring: Ring) -> int:
@@ -121,7 +125,14 @@ def _last_event_id(call: Call, ring: Ring) -> int:
 
 async def stream(call: Call) -> Live:
     """The pictures of a camera."""
-    return Live(call, MULTIPART, frames(call, call.camera()))
+    most_px = call.door.settings.stream_max_side_px
+    wanted_px = call.query["max_side_px"]
+    return Live(call, MULTIPART, frames(call, call.camera(), min(most_px, _step(wanted_px or most_px))))
+
+
+def _step(side_px: int) -> int:
+    """One of a few sizes, so that viewers of about the same size share their pictures."""
+    return next((step for step in STEPS_PX if step >= side_px), STEPS_PX[-1])
 
 
 async def picture(call: Call) -> Response:
@@ -151,6 +162,9 @@ ENDPOINTS = (
         stream,
         "Frames as they are read, each a JPEG with X-Frame-Seq and X-Frame-Size; the newest wins",
         {200: MULTIPART},
+        query=(
+            Query("max_side_px", "integer", "Longer side at most, px; web.stream_max_side_px at most.", None, 16, 4096),
+        ),
         refusals=(404, 503),
     ),
 )

@@ -437,13 +437,39 @@ def test_file_that_was_edited_stays_below_what_came_from_afar(device: Device) ->
 def test_rollback_by_hand_is_noticed_and_the_retained_wish_does_not_undo_it(device: Device) -> None:
     device.send(version=4, patch=LIVE_PATCH)
     device.run(TRIAL_S + 2)
+    device.told()
+    ConfigStore(device.store.folder).go_back("by hand")
+    device.run(2)
+    assert device.control.restart is None
+    assert device.applied[-1] == device.control.config == device.local
+    assert device.told() == [(500, 4, None, None, 4)]
+    device.send(version=4, patch=LIVE_PATCH, retained=True)
+    device.start()
+    device.send(version=4, patch=LIVE_PATCH, retained=True)
+    assert device.control.config == device.local
+
+
+def test_rollback_by_hand_during_a_trial_ends_it_at_once(device: Device) -> None:
+    device.send(version=4, patch=LIVE_PATCH)
+    device.run(2)
+    left_s = device.control.trial_left_s
+    assert left_s is not None
+    assert TRIAL_S - 3 <= left_s <= TRIAL_S - 1
+    ConfigStore(device.store.folder).go_back("by hand")
+    device.run(TRIAL_S + 2)
+    assert (device.control.on_trial, device.control.trial_left_s) == (False, None)
+    assert device.control.config == device.local
+    assert device.told()[-1] == (500, 4, None, None, 4)
+
+
+def test_rollback_by_hand_of_what_is_not_live_starts_afresh(device: Device) -> None:
+    device.send(version=4, patch=RESTART_PATCH)
+    device.start()
+    device.run(TRIAL_S + 2)
     ConfigStore(device.store.folder).go_back("by hand")
     device.run(2)
     assert device.control.restart == "the configuration was changed by hand"
     device.start()
-    device.told()
-    device.send(version=4, patch=LIVE_PATCH, retained=True)
-    assert device.told() == [(500, 4, None, None, 4)]
     assert device.control.config == device.local
 
 
