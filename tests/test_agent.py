@@ -63,7 +63,8 @@ def label_folder(folder: Path, count: int) -> Path:
 
 def config_file(folder: Path, port: int, cameras: dict[str, Any]) -> Path:
     path = folder / "config.yaml"
-    light = {"detector": "ppocrv4-mobile-det", "recogniser": "ppocrv4-mobile-rec", "encoder": None}
+    light: dict[str, Any] = {"detector": "ppocrv4-mobile-det", "recogniser": "ppocrv4-mobile-rec", "encoder": None}
+    light |= {"detector_min_side_px": 320, "detector_max_side_px": 640}  # as much as the labels need
     settings = {
         "device_id": "press7",
         "mqtt": {"port": port},
