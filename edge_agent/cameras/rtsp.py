@@ -16,8 +16,10 @@ from edge_agent.secrets import masked, read_password_file, with_password
 
 # tcp: FFmpeg's own choice may be UDP, which smears on a busy network and which firewalls drop. fpsprobesize 0: it
 # else waits for some 20 frames to guess the rate, which at 1 frame/s is 5 s, as long as the time-out for opening
-# (measured: 5.0 s with, 1.0 s without; at 25 frames/s 0.9 s and 0.05 s). Not overridden where already set.
-FFMPEG_OPTIONS = "rtsp_transport;tcp|fpsprobesize;0"
+# (measured: 5.0 s with, 1.0 s without; at 25 frames/s 0.9 s and 0.05 s). protocol_whitelist: what a stream, or a stored
+# film, may open beside itself; FFmpeg 8 (libavformat 62) then follows no redirect to another rtsp:// address, FFmpeg 5
+# (59) still does (both seen). Not overridden where already set.
+FFMPEG_OPTIONS = "rtsp_transport;tcp|fpsprobesize;0|protocol_whitelist;file,tcp,tls"
 
 
 class RtspCamera:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -191,6 +192,35 @@ def test_refused_stream_says_where_without_the_password(caplog: pytest.LogCaptur
         eventually(lambda: capture.status().state == "offline", "offline")
     assert "rtsp://admin:***@127.0.0.1:1/live" in caplog.text
     assert "S3cret" not in caplog.text
+
+
+def libavformat() -> int:
+    """The major version; 0 where OpenCV does not tell."""
+    found = re.search(r"avformat:\s+YES \((\d+)", cv2.getBuildInformation())
+    return int(found[1]) if found else 0
+
+
+@pytest.mark.skipif(libavformat() < 62, reason="FFmpeg before 8 follows an RTSP redirect whatever it is told")
+def test_redirect_to_another_address_is_not_followed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as secret, socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection, connection.makefile("rb") as incoming:
+                for line in incoming:
+                    if line.lower().startswith(b"cseq:"):
+                        to = f"Location: rtsp://127.0.0.1:{secret.getsockname()[1]}/live"
+                        connection.sendall(b"RTSP/1.0 302 Moved\r\n" + line + to.encode() + b"\r\n\r\n")
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        camera = RtspCamera("a", config("rtsp", f"rtsp://127.0.0.1:{server.getsockname()[1]}/live"))
+        with pytest.raises(CameraError):
+            camera.open()
+        thread.join(10)
+        secret.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            secret.accept()
 
 
 LEAK = """
