@@ -25,10 +25,20 @@ export function draw(name, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, name), attributes, children);
 }
 
+const signs = new Map();
+
+/** Fetches icons.svg, once; signs are copied from it then. */
+export async function loadIcons() {
+  const text = await (await fetch("/page/icons.svg")).text();
+  const drawing = new DOMParser().parseFromString(text, "image/svg+xml");
+  for (const symbol of drawing.querySelectorAll("symbol")) signs.set(symbol.id, symbol);
+}
+
 /** A sign of icons.svg; without a label it is decoration. */
 export function icon(name, label = null) {
   const said = label ? { role: "img", "aria-label": label } : { "aria-hidden": "true" };
-  return draw("svg", { class: "icon", ...said }, draw("use", { href: `/page/icons.svg#${name}` }));
+  const parts = [...signs.get(name).children].map((part) => document.importNode(part, true));
+  return draw("svg", { class: "icon", viewBox: "0 0 24 24", ...said }, parts);
 }
 
 /** Replaces the children of `host`. */

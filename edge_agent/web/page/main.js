@@ -1,7 +1,7 @@
 // Main: who is asking, then the shell around one view at a time. READ THIS FIRST.
 
 import { session } from "./door.js";
-import { put } from "./element.js";
+import { loadIcons, put } from "./element.js";
 import * as feed from "./feed.js";
 import { Shell } from "./shell.js";
 import { speak, wanted } from "./texts.js";
@@ -61,5 +61,5 @@ document.addEventListener("language", async () => {
   enter();
 });
 
-await speak(wanted());
+await Promise.all([speak(wanted()), loadIcons()]);
 enter();

@@ -74,7 +74,7 @@ export class ReadingsTable {
     if (`${kind}s` !== this.source || this.older || this.calm || !this.#seen()) return;
     this.calm = setTimeout(() => {
       this.calm = null;
-      if (!this.older) this.#load(false);
+      if (!this.older && !document.hidden) this.#load(false);
     }, CALM_MS);
   }
 
