@@ -402,6 +402,8 @@ class PipelineConfig(Section):
     """The model that reads text: a folder in models_dir."""
     encoder: Name | None = "minilm-l6-v2"
     """The model that compares meanings, for product names and phrases; null: none."""
+    tagger: Name | None = None
+    """A token classification model of your own that marks fields in texts: a folder in models_dir; null: none."""
     languages: tuple[Language, ...] = ("en", "de", "fr", "es", "it")
     """Languages on the labels, as two-letter codes (ISO 639-1)."""
     characters: Literal["auto", "latin", "full"] = "auto"

@@ -29,7 +29,7 @@ DEFAULT_MODELS_DIR = Path("engines")
 FETCH_ADVICE = "run: edge-agent models fetch"
 NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
-Task = Literal["text_detection", "text_recognition", "text_embedding"]
+Task = Literal["text_detection", "text_recognition", "text_embedding", "token_classification"]
 Head = Literal["full", "latin"]
 Variant = Literal["full", "latin", "cpu"]
 Role = Literal["onnx", "safetensors", "config", "tokenizer", "charset"]
@@ -149,6 +149,17 @@ class Encoder(Section):
     reference: str | None = None
 
 
+class Tagger(Section):
+    """`labels` in the order of the model's outputs: plain, IO, BIO, BIOES or BILOU, O for what is nothing.
+
+    Entities with a lower score than `threshold` are left out; texts longer than `max_tokens` are read in pieces.
+    """
+
+    labels: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=64)], ...], Field(min_length=2)]
+    max_tokens: Dimension = 64
+    threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
+
+
 @dataclass(frozen=True)
 class ModelFiles:
     """The files of one variant of a model; `charset` for recognisers, `tokenizer` for encoders."""
@@ -178,10 +189,16 @@ class ModelSpec(Section):
     detector: Detector | None = None
     recogniser: Recogniser | None = None
     encoder: Encoder | None = None
+    tagger: Tagger | None = None
 
     @model_validator(mode="after")
     def _fits_task(self) -> ModelSpec:
-        section = {"text_detection": "detector", "text_recognition": "recogniser", "text_embedding": "encoder"}
+        section = {
+            "text_detection": "detector",
+            "text_recognition": "recogniser",
+            "text_embedding": "encoder",
+            "token_classification": "tagger",
+        }
         for task, key in section.items():
             if (getattr(self, key) is not None) != (task == self.task):
                 raise ValueError(f"a {self.task} model has the block {section[self.task]} and no other")

@@ -21,7 +21,12 @@ from edge_agent.settings.keys import covers, flat, kinds_of, merge_patched, merg
 from edge_agent.settings.problems import MAX_PROBLEMS, KeyPath, dotted
 from edge_agent.settings.sources import STORED_KINDS, has_password, is_address
 
-MODEL_TASKS = {"detector": "text_detection", "recogniser": "text_recognition", "encoder": "text_embedding"}
+MODEL_TASKS = {
+    "detector": "text_detection",
+    "recogniser": "text_recognition",
+    "encoder": "text_embedding",
+    "tagger": "token_classification",
+}
 ABSENT = object()
 
 _DEVICE = re.compile(r"/dev/(?:video\d{1,3}|v4l/by-(?:id|path)/[A-Za-z0-9_][A-Za-z0-9_.:+-]*)|\d{1,3}")

@@ -75,11 +75,17 @@ from edge_agent.stages.token_classifier import Entity, TokenClassifier
 log = logging.getLogger(__name__)
 
 Clock = Callable[[], "float | None"]
+MasksOfRegion = Callable[["str | None"], Mapping[str, Pattern]]
 
 MIN_SHARE = 0.35  # of the fields' likenesses; below it a line stays unnamed
 MAX_LINE_CHARS = 300  # of a line that the encoder may name by a value: a longer one is prose
 MAX_CODE_LINES = 64  # of the text of one 2D code
 MIN_OPEN_LETTERS = 3  # a line with fewer letters says nothing to the encoder
+
+
+def no_masks(region: str | None) -> Mapping[str, Pattern]:
+    """No region has masks beyond those configured."""
+    return {}
 
 
 class FieldExtractor:
@@ -127,18 +133,19 @@ class FieldExtractor:
                 self._nearest = self._prototypes()
 
     def extract(
-        self, lines: Sequence[TextLine], codes: Sequence[Code] = (), masks: Mapping[str, Pattern] | None = None
+        self, lines: Sequence[TextLine], codes: Sequence[Code] = (), masks: MasksOfRegion = no_masks
     ) -> tuple[Field, ...]:
         """The fields of one frame: those of its codes, then those of its lines, in the lines' order.
 
-        `masks` by field stand in place of the configured ones. Any text is taken. EngineError of the tagger passes
-        through; without its encoder the extractor goes on by rules, and says `degraded`.
+        `masks` gives those of a region by field; they go before the configured ones. Any text is taken.
+        EngineError of the tagger passes through; without its encoder the extractor goes on by rules, and says
+        `degraded`.
         """
         rules = self._rules()
         label = read_label(lines, rules, self.table.keys, self._config.max_line_chars)
         self._ask_tagger(label, rules)
         self._ask_encoder(label, rules)
-        fit_to_masks(label, {**self.table.masks, **(masks or {})}, rules)
+        fit_to_masks(label, lambda region: {**self.table.masks, **masks(region)}, rules)
         printed = [_field(f, label) for f in sorted(label.told(), key=lambda f: (f.lines[0], f.at))]
         printed = with_products(printed, label, self.catalogue)
         fields = with_contradictions(with_codes(printed, self._of_codes(codes, rules)))
@@ -219,7 +226,7 @@ class FieldExtractor:
     ) -> tuple[list[Nearest], bool]:
         """The encoder's names; by the lines' shapes alone, and True, while it is out of order."""
         try:
-            answers = nearest.nearest(texts, gists, candidates)
+            answers = nearest.nearest(texts, candidates, gists)
         except EngineError as exc:
             if not self.degraded:
                 log.warning("the encoder is out of order, lines are named by their shape: %s", exc)

@@ -7,7 +7,7 @@ is likely enough, the value stays as read and is flagged. Without a pattern no c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from edge_agent.patterns import Pattern
@@ -38,15 +38,21 @@ class _Span:
     seen: str
 
 
-def fit_to_masks(label: Label, masks: Mapping[str, Pattern], rules: ReadRules) -> None:
-    """Holds what was found against its field's pattern, and finds by it what no key names."""
-    label.found = [
-        _fitted(found, label, masks[found.value.name], rules) if found.value.name in masks else found
-        for found in label.found
-    ]
-    for name, pattern in masks.items():
-        if rules.kinds.get(name) == "code" and not any(found.value.name == name for found in label.found):
-            label.found += _keyless(label, name, pattern)
+def fit_to_masks(label: Label, masks: Callable[[str | None], Mapping[str, Pattern]], rules: ReadRules) -> None:
+    """Holds what was found against its field's pattern in its region, and finds by it what no key names there."""
+    masks_of = {region: masks(region) for region in {line.region for line in label.lines}}
+    for at, found in enumerate(label.found):
+        pattern = masks_of[label.lines[found.lines[-1]].region].get(found.value.name)
+        if pattern is not None:
+            label.found[at] = _fitted(found, label, pattern, rules)
+    for region, patterns in masks_of.items():
+        for name, pattern in patterns.items():
+            if rules.kinds.get(name, "code") == "code" and not _is_told(label, region, name):
+                label.found += _keyless(label, region, name, pattern)
+
+
+def _is_told(label: Label, region: str | None, name: str) -> bool:
+    return any(found.value.name == name and label.lines[found.lines[-1]].region == region for found in label.found)
 
 
 def matching(text: str, pattern: Pattern) -> str | None:
@@ -118,11 +124,11 @@ def _mismatched(found: Found) -> Found:
     return replace(found, value=value, sureness=found.sureness * MISMATCH_COST)
 
 
-def _keyless(label: Label, name: str, pattern: Pattern) -> Iterator[Found]:
+def _keyless(label: Label, region: str | None, name: str, pattern: Pattern) -> Iterator[Found]:
     """Words that no key names and nothing else was read from, and that the pattern takes as they stand."""
     for index, segments in enumerate(label.segments):
         for segment in segments:
-            if segment.keys or index in label.claimed:
+            if segment.keys or index in label.claimed or label.lines[index].region != region:
                 continue
             for word in _WORD.finditer(segment.value_text):
                 start, end = segment.start + word.start(), segment.start + word.end()

@@ -68,14 +68,14 @@ class NearestPrototypes:
         return self._encoder.understood(text) >= MIN_UNDERSTOOD
 
     def nearest(
-        self, texts: Sequence[str], gists: Sequence[str], candidates: Sequence[frozenset[str]]
+        self, texts: Sequence[str], candidates: Sequence[frozenset[str]], gists: Sequence[str] | None = None
     ) -> list[Nearest]:
-        """For each text, with its gist, the likeliest among its candidate fields."""
+        """For each text the likeliest among its candidate fields; `gists` are the texts' words, None: the texts."""
         if not texts:
             return []
         if self._encoder.fingerprint != self._embedded_by:
             self._embed()
-        vectors = self._encoder.encode(gists).astype(np.float64)
+        vectors = self._encoder.encode(texts if gists is None else gists).astype(np.float64)
         similarities = self._similarities(vectors)
         scores = similarities + _features(vectors, texts) @ self._weights
         return [

@@ -38,24 +38,24 @@ def test_text_is_named_after_what_it_is_most_like(nearest: NearestPrototypes) ->
         "Tall Trees Ltd, York YO1 7HH",
         "Open",
     ]
-    answers = nearest.nearest(texts, texts, [WORDS] * len(texts))
+    answers = nearest.nearest(texts, [WORDS] * len(texts))
     assert [a.name for a in answers] == ["product_name", "ingredients", "warning", "address", "other"]
     assert all(0.0 < a.share <= 1.0 for a in answers)
 
 
 def test_only_candidates_are_named(nearest: NearestPrototypes) -> None:
-    (answer,) = nearest.nearest(["Blueberry Muffins"], ["Blueberry Muffins"], [frozenset({"warning", "other"})])
+    (answer,) = nearest.nearest(["Blueberry Muffins"], [frozenset({"warning", "other"})])
     assert answer.name in {"warning", "other"}
-    (answer,) = nearest.nearest(["Blueberry Muffins"], ["Blueberry Muffins"], [frozenset({"warning"})])
+    (answer,) = nearest.nearest(["Blueberry Muffins"], [frozenset({"warning"})])
     assert (answer.name, answer.share) == ("warning", 1.0)
 
 
 def test_answers_do_not_depend_on_the_company(nearest: NearestPrototypes, encoder: TextEncoder) -> None:
     texts = ["Almond Croissant", "Wash hands after use", "Blue"]
-    together = nearest.nearest(texts, texts, [WORDS] * 3)
+    together = nearest.nearest(texts, [WORDS] * 3)
     fresh = NearestPrototypes(encoder, PROTOTYPES)
     for text, answer in zip(texts, together, strict=True):
-        (alone,) = fresh.nearest([text], [text], [WORDS])
+        (alone,) = fresh.nearest([text], [WORDS])
         assert alone.name == answer.name
         assert alone.share == pytest.approx(answer.share, abs=1e-4)
 
@@ -79,9 +79,9 @@ def test_texts_are_compared_with_prototypes_of_the_same_engine() -> None:
         pytest.skip("the encoder is not fetched: edge-agent models fetch")
     engine = Turned(OrtBackend(2).load(MODEL / "model.onnx"))
     nearest = NearestPrototypes(TextEncoder(cast(Engine, engine), MODEL / "tokenizer.json"), PROTOTYPES)
-    (before,) = nearest.nearest(["Blueberry Muffins"], ["Blueberry Muffins"], [WORDS])
+    (before,) = nearest.nearest(["Blueberry Muffins"], [WORDS])
     engine.turned, engine.fingerprint = True, "turned"
-    (after,) = nearest.nearest(["Blueberry Muffins"], ["Blueberry Muffins"], [WORDS])
+    (after,) = nearest.nearest(["Blueberry Muffins"], [WORDS])
     assert after.name == before.name
     assert after.similarity == pytest.approx(before.similarity, abs=1e-4)
 
@@ -93,7 +93,7 @@ def test_script_that_the_vocabulary_lacks_is_not_understood(nearest: NearestProt
 
 
 def test_no_texts_no_answers(nearest: NearestPrototypes) -> None:
-    assert nearest.nearest([], [], []) == []
+    assert nearest.nearest([], []) == []
 
 
 def test_prototypes_left_out_are_mostly_named_right(encoder: TextEncoder) -> None:
@@ -102,7 +102,7 @@ def test_prototypes_left_out_are_mostly_named_right(encoder: TextEncoder) -> Non
     kept = {name: tuple(p for p in phrases if p not in held.get(name, ())) for name, phrases in PROTOTYPES.items()}
     nearest = NearestPrototypes(encoder, kept)
     asked = [(name, p) for name, phrases in held.items() for p in phrases if nearest.understands(p)]
-    answers = nearest.nearest([p for _, p in asked], [p for _, p in asked], [WORDS] * len(asked))
+    answers = nearest.nearest([p for _, p in asked], [WORDS] * len(asked))
     right = np.mean([a.name == name for a, (name, _) in zip(answers, asked, strict=True)])
     assert right >= 0.75, f"{right:.2f} of {len(asked)}"
 
