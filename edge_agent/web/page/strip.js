@@ -25,8 +25,10 @@ export class Strip {
       this.entries.splice(before, 1);
       this.list.children[before].remove();
     }
+    const atStart = this.list.scrollLeft < 8;
     this.entries.unshift(entry);
     this.list.prepend(card(entry));
+    if (atStart) this.list.scrollLeft = 0;
     while (this.entries.length > SHOWN) {
       this.entries.pop();
       this.list.lastElementChild.remove();

@@ -17,7 +17,7 @@ export class Trial {
     this.bar = make("progress", { max: 100, "aria-label": t("trial.title"), hidden: true });
     this.back = button(t("trial.roll_back"), () => this.#rollBack(), { sign: "again" });
     this.said = make("div", { role: "status" }, this.words);
-    this.element = make("section.trial", { "aria-label": t("trial.title"), hidden: true }, this.said, this.left, this.bar, this.back);
+    this.element = make("section.trial", { "aria-label": t("trial.title"), hidden: true }, this.said, this.back, this.left, this.bar);
     this.off = feed.on("config", (reported) => this.#show(reported));
     ask("/v1/config/reported").then((reported) => this.#show(reported), () => {});
   }

@@ -62,37 +62,39 @@ class Live {
   }
 
   async #load() {
-    const [{ cameras }, { items }] = await Promise.all([ask("/v1/cameras"), ask("/v1/items?limit=40")]).catch(() => [{ cameras: [] }, { items: [] }]);
-    cameras.forEach((camera) => this.#camera(camera));
-    if (!cameras.length) put(this.chooser, make("p.quiet", {}, t("live.no_cameras")));
-    for (const item of items.reverse()) this.#item(item);
+    try {
+      const { cameras } = await ask("/v1/cameras");
+      cameras.forEach((camera) => this.cameras.set(camera.name, camera));
+      const before = localStorage.getItem("camera");
+      if (!cameras.length) this.foot.textContent = t("live.no_cameras");
+      else this.#choose(this.cameras.has(before) ? before : cameras[0].name);
+    } catch (error) {
+      this.foot.textContent = error.message;
+    }
   }
 
   #camera(camera) {
-    const known = this.cameras.has(camera.name);
-    this.cameras.set(camera.name, { ...this.cameras.get(camera.name), ...camera });
-    if (!this.camera) {
-      const before = localStorage.getItem("camera");
-      if (camera.name === before || !before || this.cameras.size > 1) this.#choose(this.cameras.has(before) ? before : camera.name);
-    }
-    if (camera.name === this.camera) {
-      this.picture.rois = camera.rois ?? {};
-      this.#foot();
-      const troubled = camera.state !== "online" && camera.state !== "ended";
-      this.picture.trouble(troubled ? [`${camera.name}: ${named("camera", camera.state)}`, camera.reason].filter(Boolean).join(" – ") : "");
-    }
-    if (!known || this.chooser.children.length) this.#chooser();
+    if (!this.camera) return; // not loaded yet
+    const { state } = this.cameras.get(camera.name) ?? {};
+    this.cameras.set(camera.name, camera);
+    if (state !== camera.state) this.#chooser();
+    if (camera.name === this.camera) this.#told(camera);
   }
 
-  #choose(name) {
+  /** From now on this camera: its pictures, its items. */
+  async #choose(name) {
     if (name === this.camera) return;
     if (this.camera) localStorage.setItem("camera", name);
     this.camera = name;
+    this.hasItems = false;
+    this.crops.clear();
+    this.strip.clear();
     this.picture.show(name);
-    this.picture.rois = this.cameras.get(name)?.rois ?? {};
     this.#chooser();
-    this.#foot();
+    this.#told(this.cameras.get(name));
     this.#judge(null);
+    const { items } = await ask(`/v1/items?${new URLSearchParams({ camera: name, limit: 40 })}`).catch(() => ({ items: [] }));
+    for (const item of items.reverse()) this.#item(item);
   }
 
   #chooser() {
@@ -111,14 +113,15 @@ class Live {
     );
   }
 
-  #foot() {
-    const camera = this.cameras.get(this.camera);
-    if (!camera) return;
+  /** What a camera says of itself: below its name, and over its picture where something is wrong. */
+  #told(camera) {
     const parts = this.cameras.size > 1 ? [] : [camera.name, named("camera", camera.state)];
     if (Number.isFinite(camera.read_fps)) parts.push(t("live.fps", { fps: number(camera.read_fps, 1) }));
     if (camera.width_px) parts.push(`${camera.width_px} × ${camera.height_px}`);
-    if (camera.state !== "online" && camera.reason) parts.push(camera.reason);
     this.foot.textContent = parts.join(" · ");
+    this.picture.rois = camera.rois;
+    const troubled = camera.state !== "online" && camera.state !== "ended";
+    this.picture.trouble(troubled ? [`${camera.name}: ${named("camera", camera.state)}`, camera.reason].filter(Boolean).join(" – ") : "");
   }
 
   #texts(all) {
@@ -156,9 +159,10 @@ class Live {
   }
 
   #item(item) {
+    if (item.camera !== this.camera) return;
     if (!this.hasItems) this.strip.clear();
     this.hasItems = true;
-    if (item.camera === this.camera || !this.camera) this.#judge(item);
+    this.#judge(item);
     const note = t("item.note", { count: item.n_reads, ms: number(item.decided_after_ms) });
     this.strip.add({ ...entry(item), at: item.last_seen_at, crop: `/v1/items/${item.id}/evidence.jpg`, note });
   }

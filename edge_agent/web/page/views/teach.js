@@ -54,11 +54,10 @@ class TeachView {
       make(
         "div.teach-steps",
         {},
-        this.trial.element,
         make("section.card-box", { "aria-label": t("teach.regions") }, make("h2", {}, t("teach.regions")), this.regions),
         make("section.card-box", { "aria-label": t("teach.expected") }, make("h2", {}, t("teach.expected")), this.rows, button(t("teach.add_rule"), () => this.#add({ field: "lot", kind: "pattern", value: "" }), { sign: "add" })),
         this.rehearsal.element,
-        make("section.save-bar", { "aria-label": t("teach.save") }, this.save, this.discard, this.problem),
+        make("section.save-bar", { "aria-label": t("teach.save") }, this.trial.element, this.save, this.discard, this.problem),
       ),
     );
     this.#load();
