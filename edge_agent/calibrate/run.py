@@ -269,7 +269,10 @@ def with_models(settings: Config, models: tuple[str, ...], models_dir: Path) -> 
     keys = {"text_detection": "detector", "text_recognition": "recogniser", "text_embedding": "encoder"}
     chosen: dict[str, str] = {}
     for model in models:
-        key = keys[ModelSpec.load(models_dir, model).task]
+        task = ModelSpec.load(models_dir, model).task
+        if task not in keys:
+            raise ConfigError(f"{model} is for {task}, which is not calibrated: it runs as it was made")
+        key = keys[task]
         if chosen.get(key, model) != model:
             raise ConfigError(f"{chosen[key]} and {model} are both a {key}; calibrate one after the other")
         chosen[key] = model

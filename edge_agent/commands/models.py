@@ -67,7 +67,8 @@ def _add_add_parser(
     add.add_argument("--std", nargs=3, type=float, default=[0.5] * 3, metavar="S", help="of pixels / 255 (default 0.5)")
     add.add_argument("--colour-order", choices=("BGR", "RGB"), default="BGR", help="that the model was trained with")
     add.add_argument("--charset", type=Path, metavar="FILE", help="a recogniser's characters, UTF-8, one a line")
-    add.add_argument("--tokenizer", type=Path, metavar="FILE", help="an encoder's tokenizer.json")
+    add.add_argument("--tokenizer", type=Path, metavar="FILE", help="an encoder's or tagger's tokenizer.json")
+    add.add_argument("--labels", type=Path, metavar="FILE", help="a tagger's config.json with id2label, or one a line")
     add.add_argument("--prefix", default="", help='goes before every text, such as "query: " for E5')
     add.set_defaults(func=add_model)
 
@@ -153,9 +154,15 @@ def add_model(args: argparse.Namespace) -> int:
         charset=args.charset,
         tokenizer=args.tokenizer,
         prefix=args.prefix,
+        labels=args.labels,
     )
     add(models_dir, args.path, wish, say)
-    key = {"text_detection": "detector", "text_recognition": "recogniser", "text_embedding": "encoder"}[args.task]
+    key = {
+        "text_detection": "detector",
+        "text_recognition": "recogniser",
+        "text_embedding": "encoder",
+        "token_classification": "tagger",
+    }[args.task]
     print(f"use it in config.yaml: pipeline.{key}: {args.name}")
     return EXIT_OK
 

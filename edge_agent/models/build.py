@@ -40,6 +40,8 @@ def build(spec: ModelSpec, sources: Mapping[Role, bytes]) -> dict[Variant, Built
         original = load_onnx(sources["onnx"], spec.name)
         characters = source_charset(spec, original, sources)
         return {variant: build_recogniser(spec, original, characters, variant) for variant in spec.heads}
+    if spec.task == "token_classification":
+        return {"full": Built(build_tagger(spec, load_onnx(sources["onnx"], spec.name)))}
     return {"full": Built(build_encoder(spec, sources))}
 
 
@@ -91,6 +93,13 @@ def build_encoder(spec: ModelSpec, sources: Mapping[Role, bytes]) -> onnx.ModelP
         raise ModelError(f"{spec.name}: config.json holds {type(config).__name__}; expected a mapping")
     weights = bert.read_safetensors(sources["safetensors"], spec.source.files["safetensors"].path)
     return finish(bert.build_bert(weights, config), spec)
+
+
+def build_tagger(spec: ModelSpec, original: onnx.ModelProto) -> onnx.ModelProto:
+    """A user's token classification graph, as it is: its inputs are bound by name and type when it is loaded."""
+    if not has_agreed_tensors(spec, original):
+        raise ModelError(f"{spec.name}: the graph has other inputs and outputs than model.yaml declares; add it anew")
+    return original
 
 
 def source_charset(spec: ModelSpec, original: onnx.ModelProto, sources: Mapping[Role, bytes]) -> tuple[str, ...]:

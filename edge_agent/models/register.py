@@ -10,7 +10,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,7 @@ class Wish:
     charset: Path | None = None
     tokenizer: Path | None = None
     prefix: str = ""
+    labels: Path | None = None
 
 
 def add(models_dir: Path, path: Path, wish: Wish, say: Say) -> ModelSpec:
@@ -104,7 +105,12 @@ def _describe(folder: Path, path: Path, wish: Wish, say: Say) -> ModelSpec:
     model = read_onnx(path)
     say_foreign_operators(model, wish.name, say)
     files = {"onnx": _keep(folder, "source.onnx", model.SerializeToString(deterministic=True))}
-    describe = {"text_detection": _detector, "text_recognition": _recogniser, "text_embedding": _encoder}[wish.task]
+    describe = {
+        "text_detection": _detector,
+        "text_recognition": _recogniser,
+        "text_embedding": _encoder,
+        "token_classification": _tagger,
+    }[wish.task]
     return parse_spec({**values, **describe(folder, model, wish, files), "source": {"files": files}}, path.name)
 
 
@@ -235,10 +241,57 @@ def _must_be_open(model: onnx.ModelProto, sides: str) -> None:
         )
 
 
-def _encoder(folder: Path, model: onnx.ModelProto, wish: Wish, files: dict[str, Any]) -> dict[str, Any]:
+def _keep_tokenizer(folder: Path, wish: Wish, files: dict[str, Any]) -> None:
     if wish.tokenizer is None:
-        raise ModelError("a text_embedding model needs its tokenizer: give --tokenizer tokenizer.json")
+        raise ModelError(f"a {wish.task} model needs its tokenizer: give --tokenizer tokenizer.json")
     files["tokenizer"] = _keep(folder, "source.tokenizer.json", _read(wish.tokenizer, "a tokenizer.json"))
+
+
+def _tagger(folder: Path, model: onnx.ModelProto, wish: Wish, files: dict[str, Any]) -> dict[str, Any]:
+    _keep_tokenizer(folder, wish, files)
+    if wish.labels is None:
+        raise ModelError("a token_classification model needs its labels: give --labels config.json (with id2label)")
+    inputs, outputs = _tensors(model, model.graph.input), _tensors(model, model.graph.output)
+    both = {tensor["name"]: [1, 8] for tensor in inputs}
+    largest = {tensor["name"]: [16, 64] for tensor in inputs}
+    return {
+        "inputs": inputs,
+        "outputs": outputs,
+        "profiles": [{"min": both, "opt": {name: [8, 32] for name in both}, "max": largest}],
+        "tagger": {"labels": read_labels(wish.labels), "max_tokens": 64, "threshold": 0.5},
+    }
+
+
+def _tensors(model: onnx.ModelProto, values: Iterable[onnx.ValueInfoProto]) -> list[dict[str, Any]]:
+    """Inputs or outputs as model.yaml has them, dimensions by place: their names differ from exporter to exporter."""
+    stored = {tensor.name for tensor in model.graph.initializer}
+    return [
+        {
+            "name": value.name,
+            "dtype": surgery.dtype_name(value.type.tensor_type.elem_type),
+            "shape": [dim.dim_value or None for dim in value.type.tensor_type.shape.dim],
+        }
+        for value in values
+        if value.name not in stored
+    ]
+
+
+def read_labels(path: Path) -> list[str]:
+    """Labels in the order of a model's outputs: a config.json with id2label, or text with one a line."""
+    text = _read(path, "a config.json or a list of labels").decode("utf-8", errors="replace")
+    if path.suffix != ".json":
+        return [line.strip() for line in text.splitlines() if line.strip()]
+    try:
+        named = {int(number): str(label) for number, label in json.loads(text)["id2label"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise ModelError(f"{path} has no id2label; expected one such as {{\"0\": \"O\", \"1\": \"B-LOT\"}}") from exc
+    if sorted(named) != list(range(len(named))):
+        raise ModelError(f"{path}: id2label numbers {sorted(named)}; expected 0, 1, 2 and so on without a gap")
+    return [named[number] for number in range(len(named))]
+
+
+def _encoder(folder: Path, model: onnx.ModelProto, wish: Wish, files: dict[str, Any]) -> dict[str, Any]:
+    _keep_tokenizer(folder, wish, files)
     width = next(
         (
             int(v.type.tensor_type.shape.dim[-1].dim_value)

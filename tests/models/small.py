@@ -66,6 +66,23 @@ def encoder(*, hidden: int = 8, types: bool = True) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=6)
 
 
+def tagger(*, labels: int) -> onnx.ModelProto:
+    """Token classification as optimum exports it: int64 inputs, logits (N, S, labels) that each token's id decides."""
+    nodes = [
+        helper.make_node("Gather", ["scores", "input_ids"], ["looked_up"]),
+        helper.make_node("Cast", ["attention_mask"], ["mask"], to=TensorProto.FLOAT),
+        helper.make_node("Unsqueeze", ["mask", "last"], ["mask_of_labels"]),
+        helper.make_node("Mul", ["looked_up", "mask_of_labels"], ["logits"]),
+    ]
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.INT64, ["b", "s"]) for name in ("input_ids", "attention_mask")
+    ]
+    output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["b", "s", labels])
+    tensors = [*stored(0, scores=(30, labels)), numpy_helper.from_array(np.array([2], np.int64), "last")]
+    graph = helper.make_graph(nodes, "g", inputs, [output], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
 def model(
     nodes: list[onnx.NodeProto], shape_in: list[Any], output: str, shape_out: list[Any], tensors: list[onnx.TensorProto]
 ) -> onnx.ModelProto:

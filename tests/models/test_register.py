@@ -18,7 +18,7 @@ from onnx import TensorProto, helper
 from edge_agent.errors import ModelError
 from edge_agent.models import charset
 from edge_agent.models.manifest import state
-from edge_agent.models.register import Wish, add
+from edge_agent.models.register import Wish, add, read_labels
 from edge_agent.models.spec import ModelSpec, available
 from tests.models import small, test_bert
 
@@ -303,3 +303,42 @@ def test_written_model_yaml_says_only_what_there_is_to_say(models_dir: Path, tmp
     assert "wheel" not in text
     assert "null" in text  # the dimensions that vary
     assert str(tmp_path) not in text
+
+
+def test_tagger_is_taken_in_with_its_labels(models_dir: Path, tmp_path: Path) -> None:
+    labels = tmp_path / "config.json"
+    labels.write_text(json.dumps({"id2label": {"1": "B-LOT", "0": "O", "2": "I-LOT"}}))
+    graph = small.tagger(labels=3)
+    spec = take(
+        models_dir, write(tmp_path, graph), "token_classification", tokenizer=tokenizer(tmp_path), labels=labels
+    )
+    assert spec.tagger is not None
+    assert spec.tagger.labels == ("O", "B-LOT", "I-LOT")
+    assert [(tensor.name, tensor.dtype) for tensor in spec.inputs] == [
+        ("input_ids", "int64"),
+        ("attention_mask", "int64"),
+    ]
+    assert state(ModelSpec.load(models_dir, "mine"), models_dir / "mine") == "ready"
+    assert (models_dir / "mine" / "model.onnx").is_file()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "has no id2label"),
+        ('{"id2label": {"0": "O", "2": "B-LOT"}}', r"id2label numbers \[0, 2\]; expected 0, 1, 2"),
+        (None, "needs its labels: give --labels"),
+    ],
+)
+def test_tagger_without_its_labels_is_refused(models_dir: Path, tmp_path: Path, text: str | None, message: str) -> None:
+    labels = tmp_path / "config.json"
+    labels.write_text(text or "")
+    wish = {"tokenizer": tokenizer(tmp_path), "labels": labels if text is not None else None}
+    with pytest.raises(ModelError, match=message):
+        take(models_dir, write(tmp_path, small.tagger(labels=3)), "token_classification", **wish)
+    assert_nothing_left(models_dir)
+
+
+def test_labels_are_read_from_text_too(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_text("O\nB-LOT\n\nI-LOT\n")
+    assert read_labels(tmp_path / "labels.txt") == ["O", "B-LOT", "I-LOT"]

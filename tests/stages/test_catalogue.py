@@ -1,0 +1,95 @@
+"""Catalogue: products of a list, and the two rules that no score overrules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from edge_agent.errors import ConfigError
+from edge_agent.stages.catalogue import Catalogue, Product, read_catalogue
+
+NAMES = (
+    "Temperature Display TD-500",
+    "Temperature Display TD-700",
+    "Organic Oat Biscuits 500 g",
+    "Organic Oat Biscuits 250 g",
+    "Ibuprofen 200 mg Tablets",
+    "Ibuprofen 400 mg Tablets",
+    "Dark Chocolate",
+    "红烧牛肉面",
+)
+CATALOGUE = Catalogue(Product(name, name) for name in NAMES)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Temperature DisplayTD-700", "Temperature Display TD-700"),
+        ("TEMPERATURE DISPLAY TD-500", "Temperature Display TD-500"),
+        ("0rganic 0at Biscuits 500g", "Organic Oat Biscuits 500 g"),
+        ("lbuprofen 400 mg Tablels", "Ibuprofen 400 mg Tablets"),
+        ("Tablets Ibuprofen 200 mg", "Ibuprofen 200 mg Tablets"),
+        ("Dank Chocolale", "Dark Chocolate"),
+        ("红烧牛肉面", "红烧牛肉面"),
+    ],
+)
+def test_a_bent_name_is_known(text: str, name: str) -> None:
+    match = CATALOGUE.match(text)
+    assert match is not None
+    assert (match.product.name, match.others) == (name, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Temperature Display TD-600",
+        "Organic Oat Biscuits 750 g",
+        "Ibuprofen 600 mg Tablets",
+        "Organic Oat Biscuits 500 ml 125 g",
+    ],
+)
+def test_numbers_and_units_that_contradict_are_never_accepted(text: str) -> None:
+    assert CATALOGUE.match(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "twins"),
+    [
+        ("Temperature Display TD-T00", {"Temperature Display TD-700", "Temperature Display TD-500"}),
+        ("Ibuprofen 4OO mg Tablets", {"Ibuprofen 400 mg Tablets", "Ibuprofen 200 mg Tablets"}),
+        ("Organic Oat Biscuits", {"Organic Oat Biscuits 500 g", "Organic Oat Biscuits 250 g"}),
+    ],
+)
+def test_twins_that_the_text_does_not_tell_apart_are_ambiguous(text: str, twins: set[str]) -> None:
+    match = CATALOGUE.match(text)
+    assert match is not None
+    assert {match.product.name, *(product.name for product in match.others)} == twins
+
+
+@pytest.mark.parametrize("text", ["", " ", "Milk", "LOT A123", "Salted Peanuts", "Best before 08/2027", "🙂"])
+def test_what_is_not_in_the_list_matches_nothing(text: str) -> None:
+    assert CATALOGUE.match(text) is None
+
+
+def test_an_empty_catalogue_matches_nothing() -> None:
+    assert Catalogue(()).match("Dark Chocolate") is None
+
+
+def test_a_file_has_names_and_ids(tmp_path: Path) -> None:
+    path = tmp_path / "products.txt"
+    path.write_text("\ufeff# ours\n4711\tDark  Chocolate\n\nMilk Chocolate\n", encoding="utf-8")
+    assert read_catalogue(["Nougat"], path).products == (
+        Product("Nougat", "Nougat"),
+        Product("4711", "Dark Chocolate"),
+        Product("Milk Chocolate", "Milk Chocolate"),
+    )
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe\x00"])
+def test_a_file_that_cannot_be_read_is_a_wrong_setting(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "products.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"catalogue\.file .*products\.txt cannot be read"):
+        read_catalogue([], path)
