@@ -1,8 +1,9 @@
 """Placement: does a Q/DQ model keep the rules of TensorRT's explicit quantisation, as far as the file alone tells.
 
 The rules, of TensorRT 8.5 to 11: INT8 (or FP8) with zero point 0; activations with one scale; weights stored and with
-one scale, or one for each output channel; a bias in float; a DequantizeLinear behind each QuantizeLinear. A file that
-breaks one is refused by TensorRT's parser or builder, or silently computed in float.
+one scale, or one for each output channel; those of convolutions in int8, those of matrix products in float; a bias
+in float; a DequantizeLinear behind each QuantizeLinear. A file that breaks one is refused by TensorRT's parser or
+builder, or silently computed in float.
 """
 
 from __future__ import annotations
@@ -48,13 +49,19 @@ def pair_faults(graph: Graph, node: NodeProto) -> Iterator[str]:
     if not np.isfinite(scale).all() or not (scale > 0).all():
         yield f"{at}: a scale is zero, negative or not finite"
     yield from zero_faults(graph, node, at)
+    if scale.size != 1 and stored_values(graph, node) is None:
+        yield f"{at}: activations have {scale.size} scales; expected one for the tensor"
     source = graph.constants.get(node.input[0])
-    if source is None:
-        if scale.size != 1:
-            yield f"{at}: activations have {scale.size} scales; expected one for the tensor"
+    if source is None or node.op_type == "QuantizeLinear":
         yield from partner_faults(graph, node, at)
-    elif node.op_type == "DequantizeLinear" and source.dtype != np.int8:
+    elif source.dtype != np.int8:
         yield f"{at}: stored {source.dtype} values; expected int8"
+
+
+def stored_values(graph: Graph, node: NodeProto) -> Array | None:
+    """What is stored before a pair, or before a DequantizeLinear alone; None before activations'."""
+    made = graph.made_by(node.input[0], "QuantizeLinear") if node.op_type == "DequantizeLinear" else None
+    return graph.constants.get((made or node).input[0])
 
 
 def zero_faults(graph: Graph, node: NodeProto, at: str) -> Iterator[str]:
@@ -72,7 +79,7 @@ def zero_faults(graph: Graph, node: NodeProto, at: str) -> Iterator[str]:
 
 
 def partner_faults(graph: Graph, node: NodeProto, at: str) -> Iterator[str]:
-    """What is wrong with how activations' QuantizeLinear and DequantizeLinear stand to each other."""
+    """What is wrong with how a QuantizeLinear and a DequantizeLinear stand to each other."""
     if node.op_type == "QuantizeLinear":
         readers = graph.readers[name_of(node)]
         if not readers or any(reader.op_type != "DequantizeLinear" for reader in readers):
@@ -100,9 +107,11 @@ def layer_faults(graph: Graph, node: NodeProto) -> Iterator[str]:
         missing = "input" if quantised[0] is None else "second input"
         yield f"{at}: the {missing} is not quantised, but the other one is; TensorRT wants both or none"
     weight = quantised[1]
-    if weight is not None and (stored := graph.constants.get(weight.input[0])) is not None:
+    if weight is not None and (stored := stored_values(graph, weight)) is not None:
         yield from weight_faults(graph, node, weight, stored, at)
-    elif node.op_type in CONVOLUTIONS and quantised[0] is not None and weight is not None:
+        if node.op_type not in CONVOLUTIONS and stored.dtype == np.int8:
+            yield f"{at}: the weight is stored as int8; TensorRT 8.6 wants a matrix product's in float before Q/DQ"
+    if node.op_type in CONVOLUTIONS and weight is not None and weight.input[0] not in graph.constants:
         yield f"{at}: the weight is not stored as int8"
 
 

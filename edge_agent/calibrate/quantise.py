@@ -151,20 +151,26 @@ class Writer:
         return low, high
 
     def weight(self, node: NodeProto) -> str:
-        """The layer's weight as stored int8 behind a DequantizeLinear, one scale an output channel."""
+        """The layer's weight behind a DequantizeLinear, one scale an output channel: stored as int8, but for TensorRT's
+        matrix products as float behind a Q/DQ pair, since 8.6 builds them no other way ("convertMyelinWeightsToFp32:
+        params.weights.type() != kINT8 failed")."""
         name = node.input[1]
         axis = channel_axis(node, self.graph.constants[name].ndim)
         key = f"{name}.axis{axis}"
         if key not in self.read_as:
             values, scales = quantised_weight(self.graph.constants[name], axis)
             self.scale[key] = scales
-            inputs = [
-                self._store(f"{key}.int8", values),
+            by = [
                 self._store(f"{key}.scale", scales),
                 self._store(f"{key}.zero", np.zeros(scales.shape, np.int8)),
             ]
+            if self.scheme == "tensorrt" and node.op_type not in CONVOLUTIONS:
+                stored = self._new(f"{key}.quantised")
+                self.nodes.append(helper.make_node("QuantizeLinear", [name, *by], [stored], axis=axis))
+            else:
+                stored = self._store(f"{key}.int8", values)
             self.read_as[key] = self._new(f"{key}.dequantised")
-            self.nodes.append(helper.make_node("DequantizeLinear", inputs, [self.read_as[key]], axis=axis))
+            self.nodes.append(helper.make_node("DequantizeLinear", [stored, *by], [self.read_as[key]], axis=axis))
         return self.read_as[key]
 
     def bias(self, node: NodeProto, float_inputs: list[str]) -> str:

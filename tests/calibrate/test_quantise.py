@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from edge_agent.calibrate.groups import chosen_nodes, groups_of
+from edge_agent.calibrate.placement import faults
 from edge_agent.calibrate.quantise import SCHEMES, Scheme, quantise, tensors_to_measure
 from edge_agent.calibrate.ranges import measure
 from edge_agent.calibrate.recipe import Recipe
@@ -136,7 +137,12 @@ def test_matrix_that_stays_float_is_stored_in_16_bits(scheme: Scheme) -> None:
     model = net.model([x], [helper.make_tensor_value_info("b", TensorProto.FLOAT, ["N", 6])])
     made = quantise(model, {"x": (-3.0, 3.0)}, ("a",), scheme)
     assert value(made, "b.w.half").dtype == np.float16
-    assert value(made, "a.w.axis1.int8").shape == (6, 5) and value(made, "a.w.axis1.scale").shape == (5,)
+    assert value(made, "a.w.axis1.scale").shape == (5,)
+    if scheme == "tensorrt":  # 8.6 builds a matrix product of float weights before a Q/DQ pair, and no other
+        np.testing.assert_array_equal(value(made, "a.w"), weight)
+        assert faults(made) == []
+    else:
+        assert value(made, "a.w.axis1.int8").shape == (6, 5)
     feed = {"x": net.random.uniform(-3, 3, (4, 6)).astype(np.float32)}
     assert run(made, feed) == pytest.approx(run(model, feed), abs=0.4)
 
