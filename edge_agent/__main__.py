@@ -23,6 +23,7 @@ COMMANDS = {
     "rollback": "edge_agent.commands.rollback:add_parser",
     "bench": "edge_agent.commands.bench:add_parser",
     "ledger": "edge_agent.commands.ledger:add_parser",
+    "outbox": "edge_agent.commands.outbox:add_parser",
     "config": "edge_agent.commands.config:add_parser",
     "schema": "edge_agent.commands.schema:add_parser",
     "doctor": "edge_agent.commands.doctor:add_parser",

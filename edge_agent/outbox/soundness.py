@@ -55,7 +55,7 @@ def open_store(path: Path, boot_id: str) -> Opened:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
         raise StoreUnavailable(f"cannot make the folder {path.parent}: {exc.strerror}") from exc
-    lock = _locked(path)
+    lock = locked(path)
     try:
         findings = _made_sound(path)
         return Opened(Store(path, boot_id, lock), findings)
@@ -89,12 +89,12 @@ def _made_sound(path: Path) -> tuple[str, ...]:
     if not os.path.lexists(path):
         return _make_where_nothing_is(path)
     has_log = _has_content(Path(f"{path}-wal"))  # before the check, which makes an empty one
-    problem = _problem(path)
+    problem = problem_of(path)
     if problem is None:
         return ()
     if has_log:
         aside = _move_aside(path, only_logs=True)
-        if _problem(path) is None:
+        if problem_of(path) is None:
             return (f"{path} has the log of another database beside it; that was moved to {aside.name}-wal",)
         _rename_logs(aside, path)  # they belong to what goes now
     return (replace(path, problem),)
@@ -109,7 +109,7 @@ def _make_where_nothing_is(path: Path) -> tuple[str, ...]:
     return found
 
 
-def _problem(path: Path) -> str | None:
+def problem_of(path: Path) -> str | None:
     """What is wrong with the file; None where nothing was found within CHECK_S. StoreUnavailable as ever."""
     if not path.is_file():
         return "is no file"
@@ -222,7 +222,7 @@ def _remove_older(path: Path) -> None:
                 path.with_name(f"{base}{end}").unlink(missing_ok=True)
 
 
-def _locked(path: Path) -> int:
+def locked(path: Path) -> int:
     """The lock beside the file, taken: an open file; StoreUnavailable while another process holds it."""
     name = f"{path}.lock"
     try:
