@@ -25,6 +25,9 @@ from edge_agent.remote.config_store import ConfigStore
 from tests.broker import Broker, Observer, Proxy, free_port, wait_until
 from tests.test_agent import agent_process, label_folder, last
 
+# an answer comes within a second where the machine has nothing else to do; it never waits for what goes on beside
+ANSWER_S = 6.0
+
 # `edge-agent ...` whose calibrations are a child that waits for a file; no other change
 CALIBRATING = """
 import functools, sys
@@ -63,7 +66,7 @@ class Device:
         self.observer = observer
         self.config = folder / "config.yaml"
         # as little work as does: the tests share the processor with it
-        left = {"kind": "folder", "source": str(label_folder(folder / "left", 2)), "loop": True, "max_fps": 8}
+        left = {"kind": "folder", "source": str(label_folder(folder / "left", ANSWER_S)), "loop": True, "max_fps": 8}
         light: dict[str, Any] = {"detector": "ppocrv4-mobile-det", "recogniser": "ppocrv4-mobile-rec", "encoder": None}
         light |= {"detector_min_side_px": 320, "detector_max_side_px": 640}
         allowed = ["backend", "cameras", "fields", "log", "pipeline", "telemetry"]
@@ -233,9 +236,9 @@ def test_retained_command_is_not_carried_out_at_a_connect_and_answers_come_after
 
 def test_commands_are_answered_once_each_also_over_a_restart(device: Device) -> None:
     device.command("ping", "c-1")
-    wait_until(lambda: device.states("ping", "c-1") == ["done"], "the answer", 2)
+    wait_until(lambda: device.states("ping", "c-1") == ["done"], "the answer", ANSWER_S)
     device.command("snapshot", "c-2", {"camera": "left"})
-    wait_until(lambda: device.states("snapshot", "c-2") == ["done"], "the picture", 5)
+    wait_until(lambda: device.states("snapshot", "c-2") == ["done"], "the picture", ANSWER_S)
     jpeg = base64.b64decode(device.replies("snapshot", "c-2")[0]["result"]["jpeg_base64"])
     picture = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
     assert picture.shape[1] == device.results()[-1]["frame"]["width_px"]
@@ -323,16 +326,15 @@ def test_live_configuration_is_applied_without_a_restart_and_kept_for_the_next_o
 
 
 def test_rollback_by_hand_is_noticed_by_the_running_agent(device: Device) -> None:
-    before, version = device.active_version(), device.next_version()
+    before, version, began = device.active_version(), device.next_version(), device.started_at()
     device.desire(version, pipeline={"min_confidence": 0.45})
     device.wait_report(200, version)
     command = [sys.executable, "-m", "edge_agent", "config", "rollback", str(device.config)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert f"version {version} of" in done.stdout
-    wait_until(lambda: last(device.observer, "status").get("reason") == "restarting", "the restart")
     device.wait_report(500, version)
-    device.started_at()
-    assert device.wait_results()["config_version"] == before
+    wait_until(lambda: device.wait_results()["config_version"] == before, "readings under the one before", 60)
+    assert device.started_at() == began, "a key that changes between two frames needs no restart"
 
 
 def test_other_configuration_is_tried_by_a_restart_under_the_same_process_id(device: Device) -> None:
@@ -433,13 +435,13 @@ def test_long_command_lets_others_through_and_keeps_the_connection(
         with calibrating_agent(device, go):
             device.wait_reading(None, 2)
             device.command("calibrate", "c-2")
-            wait_until(lambda: device.states("calibrate", "c-2") == ["accepted"], "that it is accepted", 2)
+            wait_until(lambda: device.states("calibrate", "c-2") == ["accepted"], "that it is accepted", ANSWER_S)
             device.command("ping", "c-3")
-            wait_until(lambda: device.states("ping", "c-3") == ["done"], "the ping's answer", 2)
+            wait_until(lambda: device.states("ping", "c-3") == ["done"], "the ping's answer", ANSWER_S)
             device.command("calibrate", "c-4")
-            wait_until(lambda: device.states("calibrate", "c-4") == ["busy"], "that it is busy", 2)
+            wait_until(lambda: device.states("calibrate", "c-4") == ["busy"], "that it is busy", ANSWER_S)
             device.command("calibrate", "c-2")
-            wait_until(lambda: device.states("calibrate", "c-2") == ["accepted", "duplicate"], "a duplicate", 2)
+            wait_until(lambda: device.states("calibrate", "c-2") == ["accepted", "duplicate"], "a duplicate", ANSWER_S)
             began, count = time.monotonic(), len(device.results())
             wait_until(
                 lambda: time.monotonic() - began > for_s and len(device.results()) > count + for_s,

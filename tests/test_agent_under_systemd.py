@@ -18,7 +18,7 @@ import pytest
 
 from tests.broker import Broker, Observer, wait_until
 from tests.test_agent import config_file, ended, label_folder, under_way
-from tests.test_agent_remote import Device
+from tests.test_agent_remote import ANSWER_S, Device
 
 START_S = 60.0
 STOP_S = 10.0  # systemd waits longer, see TimeoutStopSec
@@ -155,7 +155,7 @@ def test_while_plans_are_built_the_manager_is_asked_for_more_time_and_commands_a
         for name, state in {"ping": "done", "restart": "busy", "snapshot": "busy"}.items():
             args = {"camera": "left"} if name == "snapshot" else {}
             observer.publish(f"edge/press7/command/{name}", json.dumps({"id": f"c-{name}", "args": args}).encode())
-            wait_until(lambda name=name, state=state: answers(name) == [state], f"the answer to {name}", 2)
+            wait_until(lambda name=name, state=state: answers(name) == [state], f"the answer to {name}", ANSWER_S)
         wait_until(lambda: manager.count("EXTEND_TIMEOUT_USEC=") >= 2, "more time, twice", START_S)
         assert manager.count("READY=1") == 0
         longer_s = [int(line.partition("=")[2]) / 1e6 for line in manager.told if line.startswith("EXTEND")]
