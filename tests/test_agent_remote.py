@@ -66,7 +66,7 @@ class Device:
         self.observer = observer
         self.config = folder / "config.yaml"
         # as little work as does: the tests share the processor with it
-        left = {"kind": "folder", "source": str(label_folder(folder / "left", ANSWER_S)), "loop": True, "max_fps": 8}
+        left = {"kind": "folder", "source": str(label_folder(folder / "left", 2)), "loop": True, "max_fps": 8}
         light: dict[str, Any] = {"detector": "ppocrv4-mobile-det", "recogniser": "ppocrv4-mobile-rec", "encoder": None}
         light |= {"detector_min_side_px": 320, "detector_max_side_px": 640}
         allowed = ["backend", "cameras", "fields", "log", "pipeline", "telemetry"]
