@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from jsonschema import Draft202012Validator
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
 from edge_agent.demo.labels import sample_labels
-from tests.broker import Broker, wait_until
+from edge_agent.outbox.store import open_reader
+from tests.broker import Broker, Proxy, wait_until
 from tests.conftest import ROOT
 from tests.test_agent import agent_process, config_file, label_folder
 
@@ -111,6 +112,8 @@ class FromAsyncApi:
         self.document = json.loads((DOCUMENTS / "asyncapi.json").read_text("utf-8"))
         self.heard: queue.Queue[tuple[str, bool, bytes]] = queue.Queue()
         self.counts: dict[str, int] = {}
+        self.readings: dict[str, dict[str, Any]] = {}  # by id, in the order of their first arrival
+        self.came_again = 0
         self.client = paho.Client(CallbackAPIVersion.VERSION2, protocol=MQTTProtocolVersion.MQTTv5)
         self.client.on_message = lambda _c, _u, m: self.heard.put((m.topic, m.retain, bytes(m.payload)))
         subscribed = threading.Event()
@@ -144,11 +147,28 @@ class FromAsyncApi:
             topic, _, payload = self.heard.get(timeout=max(0.1, deadline - time.monotonic()))
             name = self.name_of(topic)
             schema = json.loads((DOCUMENTS / f"{name}.schema.json").read_text("utf-8"))
-            body = json.loads(payload)
+            body = json.loads(payload, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
             Draft202012Validator(schema).validate(body)
             self.counts[name] = self.counts.get(name, 0) + 1
+            if name == "result":
+                self.came_again += body["id"] in self.readings
+                self.readings.setdefault(body["id"], body)
             if name == wanted:
                 return dict(body)
+
+    def take_readings(self, more: int, *, historical: bool) -> None:
+        """Until so many more came for the first time, of those that waited or of those that did not."""
+
+        def count() -> int:
+            return sum(body["historical"] is historical for body in self.readings.values())
+
+        enough = count() + more
+        while count() < enough:
+            self.take("result")
+
+    def numbers(self, *, historical: bool) -> list[int]:
+        """The frame numbers of one of the two streams of its camera, in the order of arrival."""
+        return [body["seq"] for body in self.readings.values() if body["historical"] is historical]
 
     def send(self, operation: str, body: Any) -> None:
         """Sends what the device hears, as the document says it is sent."""
@@ -164,28 +184,69 @@ class FromAsyncApi:
 
 
 def test_subscriber_made_of_asyncapi_understands_all_that_a_device_says_and_is_understood(
-    broker: Broker, config: Path
+    broker: Broker, tmp_path: Path
 ) -> None:
-    subscriber = FromAsyncApi(broker.port)
-    try:
-        with agent_process(config) as process:
-            read = [subscriber.take("result") for _ in range(LABELS)]
-            lots_read = [field["value"] for body in read for field in body["fields"] if field["name"] == "lot"]
-            assert lots_read == lots()
-            subscriber.send("command-ping", {"id": "c-1"})
-            answer = subscriber.take("command-ping-reply")
-            assert (answer["id"], answer["state"]) == ("c-1", "done")
-            subscriber.send("command-snapshot", {"id": "c-2", "args": {"camera": "line1", "max_side_px": 64}})
-            assert subscriber.take("command-snapshot-reply")["result"]["camera"] == "line1"
-            subscriber.send("config-desired", {"version": 1, "token": "t", "patch": {"fields": {"max_fields": 50}}})
-            report = subscriber.take("config-reported")
-            assert (report["version"], report["code"], report["token"]) == (1, 202, "t")
-            subscriber.take("telemetry")
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(15) == 0
-        farewell = subscriber.take("status")
-        while farewell["state"] != "stopped":
+    source = str(label_folder(tmp_path / "labels", LABELS))
+    with Proxy(broker.port) as proxy:
+        proxy.shut()
+        line1 = {"kind": "folder", "source": source, "loop": True, "max_fps": 5}
+        config = config_file(tmp_path, proxy.port, {"line1": line1})
+        settings = json.loads(config.read_text("utf-8"))
+        settings["mqtt"] |= {"reconnect_min_s": 0.1, "reconnect_max_s": 0.2}
+        settings["outbox"]["historical_after_s"] = 1
+        config.write_text(json.dumps(settings), encoding="utf-8")
+        subscriber = FromAsyncApi(broker.port)
+        try:
+            with agent_process(config) as process:
+                read_over_an_outage(subscriber, proxy, tmp_path / "outbox.db")
+                be_understood(subscriber)
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(15) == 0
             farewell = subscriber.take("status")
-        assert {"status", "health", "camera-status", "result", "telemetry"} <= set(subscriber.counts)
-    finally:
-        subscriber.close()
+            while farewell["state"] != "stopped":
+                farewell = subscriber.take("status")
+            assert {"status", "health", "camera-status", "result", "telemetry"} <= set(subscriber.counts)
+        finally:
+            subscriber.close()
+
+
+def read_over_an_outage(subscriber: FromAsyncApi, proxy: Proxy, database: Path) -> None:
+    """The device begins without a broker, and loses it again: each reading counts once, both streams are in order."""
+    wait_until(lambda: waiting(database) >= 12, "readings that wait", 60)
+    proxy.reopen()
+    subscriber.take_readings(5, historical=True)
+    subscriber.take_readings(3, historical=False)
+    proxy.swallow_answers = True  # what arrives now is not confirmed, and comes again
+    subscriber.take_readings(2, historical=False)
+    proxy.cut()
+    proxy.swallow_answers = False
+    while subscriber.came_again == 0:
+        subscriber.take("result")
+    subscriber.take_readings(3, historical=False)
+    for historical in (True, False):
+        numbers = subscriber.numbers(historical=historical)
+        assert numbers == sorted(numbers)
+    read = sorted(subscriber.readings.values(), key=lambda body: int(body["seq"]))
+    assert len({body["seq"] for body in read}) == len(read)
+    assert [body["captured_at"] for body in read] == sorted(body["captured_at"] for body in read)
+    lots_read = {field["value"] for body in read for field in body["fields"] if field["name"] == "lot"}
+    assert lots_read == set(lots())
+
+
+def waiting(database: Path) -> int:
+    if not database.exists():
+        return 0
+    with closing(open_reader(database)) as connection:
+        return int(connection.execute("SELECT count(*) FROM waiting WHERE camera = 'line1'").fetchone()[0])
+
+
+def be_understood(subscriber: FromAsyncApi) -> None:
+    subscriber.send("command-ping", {"id": "c-1"})
+    answer = subscriber.take("command-ping-reply")
+    assert (answer["id"], answer["state"]) == ("c-1", "done")
+    subscriber.send("command-snapshot", {"id": "c-2", "args": {"camera": "line1", "max_side_px": 64}})
+    assert subscriber.take("command-snapshot-reply")["result"]["camera"] == "line1"
+    subscriber.send("config-desired", {"version": 1, "token": "t", "patch": {"fields": {"max_fields": 50}}})
+    report = subscriber.take("config-reported")
+    assert (report["version"], report["code"], report["token"]) == (1, 202, "t")
+    subscriber.take("telemetry")
