@@ -13,13 +13,15 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import onnx
 import pytest
 
 from edge_agent.calibrate.collect import collect
-from edge_agent.calibrate.collection import Collection
+from edge_agent.calibrate.collection import Collection, Part
 from edge_agent.calibrate.feed_store import FeedStore
 from edge_agent.calibrate.feeds import record_feeds
 from edge_agent.calibrate.frames import FolderSource
+from edge_agent.calibrate.ranges import measure
 from edge_agent.config import Config
 from edge_agent.errors import CalibrationRefused
 from edge_agent.models.spec import find_models_dir
@@ -71,6 +73,36 @@ def test_detector_is_given_the_very_tensors_that_reading_gives_it(
     assert len(feeds) == len(images) == 4, "every frame counts, warming up and loading do not"
     for feed, tensor in zip(feeds, expected, strict=True):
         np.testing.assert_array_equal(feed["image"], tensor)
+
+
+def test_seven_good_frames_all_count_and_so_does_what_is_left_after_the_last_full_batch(
+    collection: Collection, tmp_path: Path
+) -> None:
+    """ENG-4 (c): no frame and no crop is dropped because it fills no batch."""
+    parts: dict[Part, int] = {"calibration": 4, "search": 1, "held_out": 2}
+    assert len(collection.frames) == sum(parts.values()) == 7
+    sizes: set[int] = set()
+    for part, frames in parts.items():
+        stores = record_feeds(collection, part, config(encoder=None), find_models_dir(), tmp_path)
+        assert len(stores[DETECTOR]) == frames
+        batches = [feed["image"].shape[0] for feed in stores[RECOGNISER].feeds()]
+        assert sum(batches) >= boxes_of(collection, part), "long lines are cut in pieces, none is left out"
+        sizes |= set(batches)
+    assert len(sizes) > 1, "there are batches that are not full"
+    store = record_feeds(collection, "calibration", config(encoder=None), find_models_dir(), tmp_path)[RECOGNISER]
+    path = find_models_dir() / RECOGNISER / "model.latin.onnx"
+    pixels = next(node.output[0] for node in onnx.load(path).graph.node if node.op_type == "Cast")
+    ranges = measure(path, [pixels], store.feeds(), len(store), ("minmax",), threads=1)
+    assert ranges.batches == len(store) == sum(store.met().values())
+    every = [feed["image"] for feed in store.feeds()]
+    lowest, highest = min(int(image.min()) for image in every), max(int(image.max()) for image in every)
+    assert ranges.by_method["minmax"][pixels] == (lowest, highest)
+
+
+def boxes_of(collection: Collection, part: Part) -> int:
+    """How many boxes the float detector finds on the frames of a part."""
+    with load_pipeline(config(encoder=None), find_models_dir()) as pipeline:
+        return sum(len(pipeline.detector.detect(image)) for _, image in collection.images(part))
 
 
 def test_recogniser_is_given_the_crops_that_say_what_was_read(
