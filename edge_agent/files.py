@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -39,6 +41,41 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644, *, durable: 
             temporary.unlink()
     if durable:
         sync_folder(path.parent)
+
+
+def make_room(
+    folder: Path,
+    kept: re.Pattern[str],
+    wanted_bytes: int,
+    *,
+    max_bytes: int,
+    max_count: int | None = None,
+    before: str | None = None,
+) -> None:
+    """Removes the oldest of the files in `folder` whose names match `kept`, until one more of `wanted_bytes` fits.
+
+    Names sort by age; files that differ in their endings alone are one, and go together. Those that sort before
+    `before` go too, and what an ended process half wrote. Raises OSError.
+    """
+    sizes_bytes: defaultdict[str, int] = defaultdict(int)
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if kept.fullmatch(entry.name):
+                stem = entry.name.rpartition(".")[0]
+                sizes_bytes[stem] += entry.stat().st_size
+                names[stem].append(entry.name)
+            elif entry.name.startswith(".") and kept.match(entry.name[1:]):
+                Path(entry.path).unlink(missing_ok=True)
+    total_bytes, count = sum(sizes_bytes.values()), len(names)
+    for stem in sorted(names):
+        is_old = before is not None and stem < before
+        is_too_many = max_count is not None and count >= max_count
+        if not (is_old or is_too_many or total_bytes + wanted_bytes > max_bytes):
+            return
+        for name in names[stem]:
+            (folder / name).unlink(missing_ok=True)
+        total_bytes, count = total_bytes - sizes_bytes[stem], count - 1
 
 
 def sync_folder(folder: Path) -> None:

@@ -8,21 +8,19 @@ from __future__ import annotations
 import logging
 import os
 import re
-import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from queue import Full, Queue
 from types import TracebackType
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
+from edge_agent.background import Background
 from edge_agent.errors import in_one_line
-from edge_agent.files import write_atomically
+from edge_agent.files import make_room, write_atomically
 from edge_agent.records import Frame
 
 RECORDED_DIRECTORY = "recorded"
@@ -30,7 +28,6 @@ JPEG_QUALITY = 95  # an eighth of a PNG's bytes and time; most cameras compress 
 LOOK_S = 1.0  # how often a frame is compared with the last one kept while none differs
 THUMB_PX = 32
 DIFFERS_BY = 12.0  # grey levels of 255, of one of THUMB_PX x THUMB_PX cells; noise averages to less than one
-CLOSE_S = 2.0
 KEPT = re.compile(r"[0-9]{13}-[A-Za-z0-9][A-Za-z0-9._-]*-[0-9]+\.jpg")
 
 log = logging.getLogger(__name__)
@@ -69,9 +66,7 @@ class FrameRecorder:
         self._max_bytes = max_bytes
         self._monotonic = monotonic
         self._cameras: dict[str, _Camera] = {}
-        self._queue: Queue[Frame | None] = Queue(maxsize=1)
-        self._thread = threading.Thread(target=self._write_all, name="frame-recorder", daemon=True)
-        self._thread.start()
+        self._background = Background("frame-recorder", self._keep, most_waiting=1)
 
     def offer(self, frame: Frame) -> None:
         """Keeps the frame, which has text, if its camera's time has come and it differs from the last one kept."""
@@ -86,17 +81,13 @@ class FrameRecorder:
             camera.looked_mono = now_mono
             if float(np.abs(thumb - camera.thumb).max()) < DIFFERS_BY:
                 return
-        try:
-            self._queue.put_nowait(frame)
-        except Full:
+        if not self._background.offer(frame):
             return  # the one before is still being written: this camera's next frame will do
         self._cameras[frame.camera] = _Camera(now_mono, now_mono, thumb)
 
     def close(self) -> None:
         """Writes what was taken and ends; does not wait for a disk that hangs."""
-        with suppress(Full):
-            self._queue.put(None, timeout=CLOSE_S)
-        self._thread.join(CLOSE_S)
+        self._background.close()
 
     def __enter__(self) -> FrameRecorder:
         return self
@@ -109,19 +100,16 @@ class FrameRecorder:
     def _is_due(self, camera: _Camera, now_mono: float) -> bool:
         return now_mono - camera.kept_mono >= self._interval_s and now_mono - camera.looked_mono >= LOOK_S
 
-    def _write_all(self) -> None:
-        while (frame := self._queue.get()) is not None:
-            if self.stopped is not None:
-                continue
-            try:
-                self._write(frame)
-            except (OSError, ValueError, cv2.error) as exc:
-                self.stopped = in_one_line(exc)
-                log.warning(
-                    "frames for calibrating are no longer kept in %s: %s; reading goes on",
-                    self._directory,
-                    self.stopped,
-                )
+    def _keep(self, frame: Frame) -> None:
+        if self.stopped is not None:
+            return
+        try:
+            self._write(frame)
+        except (OSError, ValueError, cv2.error) as exc:
+            self.stopped = in_one_line(exc)
+            log.warning(
+                "frames for calibrating are no longer kept in %s: %s; reading goes on", self._directory, self.stopped
+            )
 
     def _write(self, frame: Frame) -> None:
         encoded, jpeg = cv2.imencode(".jpg", frame.image, (cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY))
@@ -131,27 +119,12 @@ class FrameRecorder:
                 f"calibration.record_max_bytes is {self._max_bytes}"
             )
         self._directory.mkdir(mode=0o750, parents=True, exist_ok=True)
-        self._make_room(len(jpeg))
+        make_room(self._directory, KEPT, len(jpeg), max_bytes=self._max_bytes, max_count=self._max_frames)
         path = self._directory / f"{int(frame.captured_at * 1e3):013d}-{frame.camera}-{frame.seq}.jpg"
         # not durable: a frame that a power cut takes is no loss, and waiting for an SD card is
         write_atomically(path, jpeg.tobytes(), mode=0o640, durable=False)
         os.utime(path, (frame.captured_at, frame.captured_at))
         self.kept += 1
-
-    def _make_room(self, wanted_bytes: int) -> None:
-        """Removes the oldest frames beyond what leaves room for one more, and what an ended process half wrote."""
-        sizes_bytes: dict[str, int] = {}
-        with os.scandir(self._directory) as entries:
-            for entry in entries:
-                if KEPT.fullmatch(entry.name):
-                    sizes_bytes[entry.name] = entry.stat().st_size
-                elif entry.name.startswith(".") and KEPT.match(entry.name[1:]):
-                    Path(entry.path).unlink(missing_ok=True)
-        total_bytes, oldest_first = sum(sizes_bytes.values()), sorted(sizes_bytes)
-        while oldest_first and (len(oldest_first) >= self._max_frames or total_bytes + wanted_bytes > self._max_bytes):
-            name = oldest_first.pop(0)
-            (self._directory / name).unlink(missing_ok=True)
-            total_bytes -= sizes_bytes[name]
 
 
 def thumb_of(image: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from edge_agent import frame_recorder
+from edge_agent import background, frame_recorder
 from edge_agent.frame_recorder import FrameRecorder
 from edge_agent.records import Frame
 from tests.broker import wait_until
@@ -199,7 +199,7 @@ def test_disk_that_hangs_holds_nobody_up(make: Callable[..., Site], monkeypatch:
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(frame_recorder, "write_atomically", hang)
-    monkeypatch.setattr(frame_recorder, "CLOSE_S", 0.05)
+    monkeypatch.setattr(background, "CLOSE_S", 0.05)
     site.offer(at=40)
     assert written.wait(10)
     for count in range(20):

@@ -64,6 +64,7 @@ MAY_IMPORT = {
     "board": {"outbox"},
     "cooling": {"cameras", "telemetry"},
     "events": set(),
+    "background": set(),
     "evidence": {"frame_recorder"},
     "expectations": {"verify"},
     "frame_recorder": set(),
