@@ -33,7 +33,11 @@ from edge_agent.config import CalibrationConfig, CameraConfig, Config, ThermalCo
 from edge_agent.cooling import Brake, Step, next_step
 from edge_agent.errors import ConfigError, EdgeAgentError, EngineError, FrameError, in_one_line
 from edge_agent.events import Events
+from edge_agent.evidence import EvidenceStore, find_evidence_dir
+from edge_agent.expectations import FILE as EXPECTED_FILE
+from edge_agent.expectations import Expectations
 from edge_agent.frame_recorder import RECORDED_DIRECTORY, FrameRecorder
+from edge_agent.inspection import Inspection
 from edge_agent.last_words import TIDY, LastWords
 from edge_agent.mailbox import Mailbox
 from edge_agent.messages import CameraState, PipelineState
@@ -121,7 +125,9 @@ def run_agent(
             raise StoppedEarly
         calibration_dir = find_calibration_dir(config.calibration.directory, models_dir)
         recorder = opened.enter_context(recording(config.calibration, calibration_dir))
-        results = Results(put, clock, NoTextLimit(config.pipeline.no_text_interval_s), recorder)
+        results = opened.enter_context(
+            taking(config, put, clock, recorder, expecting(config, board, clock, access, pipeline), events.say)
+        )
         agent = Agent(pipeline, mailbox, cameras, outbox, board, vitals, results, publisher, clock)
         opened.callback(agent.uploads.close)
         agent.calibrating = ProgressWatch(calibration_dir / PROGRESS_FILE)
@@ -178,7 +184,8 @@ class Agent:
         """Takes the next frame, reads it, puts the reading out; looks after the states in between."""
         while not stop.is_set() and self.hear_remote() is None:
             self.attend(notifier)
-            frame = self.upcoming or self.take(TURN_S)
+            self.results.attend()
+            frame = self.upcoming or self.take(min(TURN_S, self.results.due_in_s()))
             self.upcoming = None
             if frame is not None:
                 self.read(frame)
@@ -377,6 +384,36 @@ def recording(config: CalibrationConfig, calibration_dir: Path) -> Iterator[Fram
 
 
 @contextmanager
+def expecting(
+    config: Config, board: Board, clock: DeviceClock, access: RemoteAccess | None, pipeline: Pipeline
+) -> Expectations:
+    """What items must say, by whose patterns `pipeline` reads from now on; what the plant says of it outlives a restart
+    where anything from afar does."""
+    file = None if access is None else access.store.folder.parent / EXPECTED_FILE
+    expectations = Expectations(config, board.say, file, clock.unix, clock.monotonic)
+    pipeline.masks = expectations.masks
+    return expectations
+
+
+@contextmanager
+def taking(
+    config: Config,
+    put: Callable[[Message], None],
+    clock: DeviceClock,
+    recorder: FrameRecorder | None,
+    expectations: Expectations,
+    tell: Callable[[str, str], None],
+) -> Iterator[Results]:
+    """Readings are taken, inside; at the end the items that are open are decided and put out."""
+    directory = find_evidence_dir(config)
+    with ExitStack() as opened:
+        evidence = None
+        if directory is not None:
+            evidence = opened.enter_context(EvidenceStore(directory, config.evidence, tell, clock.unix))
+        inspection = opened.enter_context(Inspection(config, put, clock, expectations, evidence))
+        yield Results(put, clock, NoTextLimit(config.pipeline.no_text_interval_s), recorder, inspection)
+
+
 def outlets(config: Config, put: Callable[[Message], None]) -> Iterator[Callable[[Message], None]]:
     """Where telemetry goes, inside: to the broker by `put`, to disk and to Prometheus as the settings say."""
     with ExitStack() as opened:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from edge_agent.cameras.status import CameraStatus
 from edge_agent.frame_recorder import FrameRecorder
+from edge_agent.inspection import Inspection
 from edge_agent.outbox.base import DAY_S
 from edge_agent.records import rfc3339
 
@@ -27,6 +28,8 @@ def agent_sections(agent: Agent) -> Mapping[str, Callable[[], Any]]:
         "frames": agent.vitals.frames,
         "latency_ms": agent.vitals.latency_ms,
         "cameras": lambda: {camera.name: figures(camera.status()) for camera in agent.cameras},
+        "items": lambda: {} if results.inspection is None else results.inspection.section(),
+        "evidence": lambda: evidence_of(results.inspection),
         "withheld_no_text": lambda: dict(results.no_text.withheld),
         "left_out": lambda: {"boxes": pipeline.detector.left_out, "fields": pipeline.extractor.dropped},
         "calibration": lambda: {"artefacts": pipeline.artefacts, "recorded": recorded(results.recorder)},
@@ -56,6 +59,11 @@ def precision_of(fingerprints: Iterable[str]) -> str | None:
     differ; None where no fingerprint says."""
     named = {parts[2] for parts in (fingerprint.split(":") for fingerprint in fingerprints) if len(parts) > 2}
     return "+".join(sorted(named)) or None
+
+
+def evidence_of(inspection: Inspection | None) -> dict[str, Any] | None:
+    """What telemetry says of evidence; None where none is kept."""
+    return None if inspection is None or inspection.evidence is None else inspection.evidence.section()
 
 
 def recorded(recorder: FrameRecorder | None) -> dict[str, Any] | None:

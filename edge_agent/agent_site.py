@@ -11,6 +11,7 @@ from edge_agent.config import Config
 from edge_agent.live import take_up
 from edge_agent.records import Frame
 from edge_agent.remote.trial import Look
+from edge_agent.transports.base import Inbound
 
 if TYPE_CHECKING:
     from edge_agent.agent import Agent
@@ -35,7 +36,11 @@ class AgentSite:
     def apply(self, config: Config) -> None:
         """Puts the LIVE keys of `config` to use, from the next frame on."""
         agent = self._agent
-        take_up(config, agent.pipeline, agent.results.no_text, agent.cameras, agent.sampler)
+        take_up(config, agent.pipeline, agent.results, agent.cameras, agent.sampler)
+
+    def hear_camera(self, inbound: Inbound) -> None:
+        """A message to one of the cameras."""
+        self._agent.results.hear(inbound)
 
     def newest(self, camera: str) -> Frame | None:
         """The frame of a camera that was read last."""

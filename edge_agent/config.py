@@ -68,7 +68,15 @@ LIVE = frozenset(
         "fields.max_line_chars",
         "fields.min_similarity",
         "fields.region",
-        "items.*",
+        "items.decide_within_ms",
+        "items.direction",
+        "items.gone_after_ms",
+        "items.max_open",
+        "items.min_reads",
+        "items.mode",
+        "items.per",
+        "items.publish_readings",
+        "items.trust_clock",
         "log.level",
         "pipeline.box_threshold",
         "pipeline.doubt_margin",
@@ -495,6 +503,8 @@ class ItemsConfig(Section):
     """Most items of a camera that are in the picture at once; the oldest is decided for one more."""
     publish_readings: bool = False
     """Whether the readings are published too, each with verdict null."""
+    trust_clock: bool = False
+    """Whether dates are compared with a clock that nothing has synchronised, such as a battery's in a plant apart."""
 
 
 class EvidenceConfig(Section):

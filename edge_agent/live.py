@@ -7,21 +7,21 @@ from collections.abc import Iterable
 
 from edge_agent.cameras.capture import CaptureThread
 from edge_agent.config import Config
-from edge_agent.no_text import NoTextLimit
 from edge_agent.pipeline import Pipeline
+from edge_agent.results import Results
 from edge_agent.telemetry.sampler import Sampler
 
 
 def take_up(
     config: Config,
     pipeline: Pipeline,
-    no_text: NoTextLimit,
+    results: Results,
     cameras: Iterable[CaptureThread],
     sampler: Sampler | None,
 ) -> None:
     """Puts every LIVE key of `config` to use, from the next frame on; for between two frames. Other keys: nothing."""
     pipeline.tune(config)
-    no_text.interval_s = config.pipeline.no_text_interval_s
+    results.tune(config)
     for camera in cameras:
         if camera.name in config.cameras:
             camera.limit(config.cameras[camera.name].max_fps)

@@ -11,7 +11,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from edge_agent import __version__
-from edge_agent.records import SCHEMA_VERSION, Message, Origin, Reading, Sample, json_bytes, rfc3339
+from edge_agent.records import (
+    SCHEMA_VERSION,
+    Item,
+    Message,
+    Origin,
+    Reading,
+    Reason,
+    Sample,
+    Verdict,
+    json_bytes,
+    reason_to_json,
+    rfc3339,
+)
 
 STATUS_TOPIC = "status"
 HEALTH_TOPIC = "health"
@@ -19,6 +31,8 @@ TELEMETRY_TOPIC = "telemetry"
 EVENT_TOPIC = "event"
 DESIRED_CONFIG_TOPIC = "config/desired"
 REPORTED_CONFIG_TOPIC = "config/reported"
+EXPECTED = "expected"  # below a camera's name: what its items must say
+TRIGGER = "trigger"  # below a camera's name: an item is there
 COMMAND_TOPICS = "command/+"  # a filter: one level below `command`, so replies are not heard
 
 DeviceState = Literal["online", "stopped", "offline"]
@@ -120,7 +134,10 @@ def result(
     *,
     boot_id: str | None = None,
     clock_trusted: bool = False,
-    verdict: str | None = None,
+    verdict: Verdict | None = None,
+    reasons: Iterable[Reason] = (),
+    expectation_id: str | None = None,
+    evidence_id: str | None = None,
     config_version: int | None = None,
 ) -> Message:
     """A reading, on `<camera>/result`: Reading.to_json, the clocks it was made by, and the verdict, null where nothing
@@ -132,11 +149,44 @@ def result(
         "boot_id": boot_id,
         "clock_trusted": clock_trusted,
         "verdict": verdict,
+        "reasons": [reason_to_json(reason) for reason in reasons],
+        "expectation_id": expectation_id,
+        "evidence_id": evidence_id,
         "config_version": config_version,
         "historical": False,
     }
     origin = Origin(body["id"], reading.camera, reading.seq, reading.captured_at)
     return Message(f"{reading.camera}/result", json_bytes(body), origin=origin)
+
+
+def item(
+    made: Item, *, boot_id: str | None = None, clock_trusted: bool = False, config_version: int | None = None
+) -> Message:
+    """An item, on `<camera>/item`: Item.to_json and the clock it was made by. Its origin counts it as a reading of the
+    frame that showed it last."""
+    body = {
+        **made.to_json(),
+        "boot_id": boot_id,
+        "clock_trusted": clock_trusted,
+        "config_version": config_version,
+        "historical": False,
+    }
+    return Message(
+        f"{made.camera}/item",
+        json_bytes(body),
+        origin=Origin(made.id, made.camera, made.last_seq, made.last_seen_at),
+    )
+
+
+def expected_reported(
+    camera: str, expectation_id: str | None, code: Literal[200, 400], *, detail: str | None, at: float
+) -> Message:
+    """What a camera's items must say now, retained on `<camera>/expected/reported`: 200 the expectation of this id is
+    in force (null: nothing is expected), 400 the one that came is not taken, and the one of this id still is."""
+    return _retained(
+        f"{camera}/{EXPECTED}/reported",
+        {"camera": camera, "id": expectation_id, "code": code, "detail": detail, "at": rfc3339(at)},
+    )
 
 
 def event(kind: str, text: str, *, unsaid: int = 0, at: float) -> Message:

@@ -61,7 +61,7 @@ def label_folder(folder: Path, count: int) -> Path:
     return folder
 
 
-def config_file(folder: Path, port: int, cameras: dict[str, Any]) -> Path:
+def config_file(folder: Path, port: int, cameras: dict[str, Any], **sections: dict[str, Any]) -> Path:
     path = folder / "config.yaml"
     light: dict[str, Any] = {"detector": "ppocrv4-mobile-det", "recogniser": "ppocrv4-mobile-rec", "encoder": None}
     light |= {"detector_min_side_px": 320, "detector_max_side_px": 640}  # as much as the labels need
@@ -72,6 +72,7 @@ def config_file(folder: Path, port: int, cameras: dict[str, Any]) -> Path:
         "cameras": cameras,
         "telemetry": {"interval_s": 0.5},
         "outbox": {"path": "outbox.db"},
+        **sections,
     }
     path.write_text(json.dumps(settings), encoding="utf-8")  # JSON is YAML
     return path
@@ -146,12 +147,16 @@ def members(topic: str, body: dict[str, Any]) -> dict[str, set[str]]:
 
 
 def test_everything_that_is_sent_is_as_the_contract_shows_it(broker: Broker, tmp_path: Path) -> None:
-    left = {"kind": "folder", "source": str(label_folder(tmp_path / "left", 3)), "pace": "live"}
-    config = config_file(tmp_path, broker.port, {"left": left})
+    left = {"kind": "folder", "source": str(label_folder(tmp_path / "left", 3)), "pace": "live", "items": "still"}
+    items = {"publish_readings": True, "decide_within_ms": 600_000}
+    config = config_file(tmp_path, broker.port, {"left": left}, items=items)
     (tmp_path / "outbox.db").write_text("no database: it is moved aside, and an event says so")
     examples = {topic: members(topic, body) for topic, body in documented().items()}
     with Observer(broker.port, "edge/#") as observer, agent_process(config) as process:
         wait_until(lambda: bool(observer.payloads("edge/press7/left/result")), "a result", 60)
+        observer.publish("edge/press7/left/trigger", b"{}")  # nobody waits for one: it is heard, and that is all
+        observer.publish("edge/press7/left/expected", b'{"id": "job-7", "expected": [{"field": "lot"}]}')
+        wait_until(lambda: last(observer, "left/expected/reported").get("id") == "job-7", "the job")
         observer.publish("edge/press7/command/ping", b'{"id": "c-1"}')
         observer.publish("edge/press7/config/desired", b'{"version": 1, "patch": {"log": {"level": "warning"}}}')
         wait_until(lambda: last(observer, "config/reported").get("code") == 202, "a trial")
@@ -165,9 +170,14 @@ def test_everything_that_is_sent_is_as_the_contract_shows_it(broker: Broker, tmp
         if topic in ("command/ping", "config/desired"):
             continue  # what was sent to it
         topics.add(topic)
+        if topic in ("line-1/expected", "line-1/trigger"):
+            continue
         found = members(topic, strict(Message(topic, heard.payload)))
         assert found.items() <= examples[topic].items(), heard
     assert topics == set(examples)
+    item = last(observer, "left/item")  # it was open when the agent was told to stop
+    assert (item["decided_by"], item["verdict"], item["expectation_id"]) == ("stop", "NO_READ", "job-7")
+    assert [reason["why"] for reason in item["reasons"]] == [None, "few_reads"]
 
 
 def test_killed_agent_is_shown_offline_by_its_will(broker: Broker, tmp_path: Path) -> None:

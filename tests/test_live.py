@@ -11,11 +11,15 @@ import numpy as np
 import pytest
 
 from edge_agent.cameras.capture import CaptureThread
+from edge_agent.clock import DeviceClock
 from edge_agent.config import LIVE, Config, changed_keys, is_live, rebuilt
+from edge_agent.expectations import Expectations
+from edge_agent.inspection import Inspection
 from edge_agent.live import take_up
 from edge_agent.no_text import NoTextLimit
 from edge_agent.pipeline import Pipeline
-from edge_agent.records import Quad, TextBox, TextLine
+from edge_agent.records import Message, Quad, TextBox, TextLine
+from edge_agent.results import Results
 from edge_agent.telemetry.sampler import Sampler
 from tests.test_agent import made_pipeline, no_text
 
@@ -27,9 +31,14 @@ class Running:
     """What runs, under BASE."""
 
     pipeline: Pipeline
-    no_text: NoTextLimit
+    results: Results
     camera: CaptureThread
     sampler: Sampler
+
+    @property
+    def inspection(self) -> Inspection:
+        assert self.results.inspection is not None
+        return self.results.inspection
 
     def fields(self) -> dict[str, Any]:
         """What the extractor says of a line, which depends on every setting of it but the encoder's."""
@@ -43,12 +52,17 @@ class Running:
 def running() -> Iterator[Running]:
     level = logging.getLogger().level
     camera = CaptureThread("a", BASE.cameras["a"], lambda frame: True)
-    yield Running(made_pipeline(no_text), NoTextLimit(10.0), camera, Sampler([], {}, 10.0, lambda message: None))
+    clock, messages = DeviceClock(), list[Message]()
+    inspection = Inspection(BASE, messages.append, clock, Expectations(BASE, messages.append))
+    results = Results(messages.append, clock, NoTextLimit(10.0), inspection=inspection)
+    yield Running(made_pipeline(no_text), results, camera, Sampler([], {}, 10.0, lambda message: None))
     logging.getLogger().setLevel(level)
 
 
 # key -> a new value, and how it shows
 CHANGES: dict[str, tuple[Any, Callable[[Running], Any]]] = {
+    "cameras.*.expected": ([{"field": "lot"}], lambda running: running.inspection.expectations.of("a")),
+    "cameras.*.items": ("still", lambda running: running.inspection.joins("a")),
     "cameras.*.max_fps": (3.0, lambda running: running.camera.config.max_fps),
     "cameras.*.rois.*": ({"x": 0.5, "width": 0.5}, lambda running: running.pipeline.rois),
     "fields.date_order": ("MDY", lambda running: running.fields()["values"]),
@@ -56,12 +70,21 @@ CHANGES: dict[str, tuple[Any, Callable[[Running], Any]]] = {
     "fields.max_fields": (1, lambda running: running.fields()["count"]),
     "fields.max_line_chars": (256, lambda running: running.fields()["flags"]),
     "fields.min_similarity": (0.9, lambda running: running.pipeline.extractor.min_similarity),
+    "items.decide_within_ms": (100, lambda running: running.inspection.settings("a").decide_within_ms),
+    "items.direction": ("left", lambda running: running.inspection.settings("a").direction),
+    "items.gone_after_ms": (100, lambda running: running.inspection.settings("a").gone_after_ms),
+    "items.max_open": (3, lambda running: running.inspection.settings("a").max_open),
+    "items.min_reads": (5, lambda running: running.inspection.settings("a").min_reads),
+    "items.mode": ("conveyor", lambda running: running.inspection.joins("a")),
+    "items.per": ("region", lambda running: running.inspection.settings("a").per),
+    "items.publish_readings": (True, lambda running: running.inspection.settings("a").publish_readings),
+    "items.trust_clock": (True, lambda running: running.inspection.settings("a").trust_clock),
     "log.level": ("error", lambda running: logging.getLogger().level),
     "pipeline.box_threshold": (0.9, lambda running: running.pipeline.detector.settings.box_threshold),
     "pipeline.doubt_margin": (4.0, lambda running: running.pipeline.recogniser.settings.doubt_margin),
     "pipeline.max_boxes": (3, lambda running: running.pipeline.detector.settings.max_boxes),
     "pipeline.min_confidence": (0.9, lambda running: running.pipeline.recogniser.settings.min_confidence),
-    "pipeline.no_text_interval_s": (1.0, lambda running: running.no_text.interval_s),
+    "pipeline.no_text_interval_s": (1.0, lambda running: running.results.no_text.interval_s),
     "pipeline.pixel_threshold": (0.9, lambda running: running.pipeline.detector.settings.pixel_threshold),
     "pipeline.unclip_ratio": (2.0, lambda running: running.pipeline.detector.settings.unclip_ratio),
     "telemetry.interval_s": (1.0, lambda running: running.sampler.interval_s),
@@ -87,15 +110,15 @@ def test_live_key_is_taken_up(key: str, running: Running) -> None:
     value, seen = CHANGES[key]
     config = changed(key, value)
     assert changed_keys(BASE, config) and all(is_live(dotted) for dotted in changed_keys(BASE, config))
-    take_up(BASE, running.pipeline, running.no_text, [running.camera], running.sampler)
+    take_up(BASE, running.pipeline, running.results, [running.camera], running.sampler)
     before = seen(running)
-    take_up(config, running.pipeline, running.no_text, [running.camera], running.sampler)
+    take_up(config, running.pipeline, running.results, [running.camera], running.sampler)
     after = seen(running)
     assert after != before
-    take_up(BASE, running.pipeline, running.no_text, [running.camera], running.sampler)
+    take_up(BASE, running.pipeline, running.results, [running.camera], running.sampler)
     assert seen(running) == before
 
 
 def test_camera_that_the_settings_do_not_name_goes_on(running: Running) -> None:
-    take_up(Config(), running.pipeline, running.no_text, [running.camera], None)
+    take_up(Config(), running.pipeline, running.results, [running.camera], None)
     assert running.camera.config == BASE.cameras["a"]

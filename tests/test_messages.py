@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import asdict, fields
+from collections.abc import Callable
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,10 +16,32 @@ from edge_agent import __version__, messages, registry
 from edge_agent.agent import Agent
 from edge_agent.agent_report import agent_sections
 from edge_agent.cameras.status import CameraStatus
-from edge_agent.config import RESERVED_CAMERA_NAMES
+from edge_agent.clock import DeviceClock
+from edge_agent.config import RESERVED_CAMERA_NAMES, CameraConfig, Config
+from edge_agent.evidence import EvidenceStore
+from edge_agent.expectations import Expectations
+from edge_agent.inspection import Inspection
+from edge_agent.no_text import NoTextLimit
 from edge_agent.outbox.memory import MemoryOutbox
 from edge_agent.publisher import PublisherStats
-from edge_agent.records import Character, Code, Field, Message, Origin, Quad, Reading, Sample, TextBox, TextLine
+from edge_agent.records import (
+    Character,
+    Code,
+    Field,
+    Item,
+    ItemField,
+    ItemLine,
+    Message,
+    Origin,
+    Quad,
+    Reading,
+    Reason,
+    Sample,
+    TextBox,
+    TextLine,
+    Vote,
+)
+from edge_agent.results import Results
 from edge_agent.telemetry import SENSORS
 from edge_agent.telemetry.vitals import Vitals
 from edge_agent.telemetry.watch import BoardWatch
@@ -87,11 +110,28 @@ def test_camera_status_stands_below_the_camera() -> None:
 
 
 def test_result_is_the_reading_and_is_not_retained() -> None:
-    message = messages.result(reading(), boot_id="b", clock_trusted=True, verdict="PASS", config_version=3)
+    reason = Reason("lot: read", "read beyond doubt", "A1", "PASS")
+    message = messages.result(
+        reading(),
+        boot_id="b",
+        clock_trusted=True,
+        verdict="PASS",
+        reasons=[reason],
+        expectation_id="job-7",
+        config_version=3,
+    )
     assert (message.topic, message.qos, message.retain) == ("line-1/result", 1, False)
     body = strict(message)
     clocks = {"captured_mono": None, "boot_id": "b", "clock_trusted": True}
-    assert body == {**reading().to_json(), **clocks, "verdict": "PASS", "config_version": 3, "historical": False}
+    verified = {
+        "verdict": "PASS",
+        "reasons": [
+            {"rule": "lot: read", "expected": "read beyond doubt", "seen": "A1", "verdict": "PASS", "why": None}
+        ],
+        "expectation_id": "job-7",
+        "evidence_id": None,
+    }
+    assert body == {**reading().to_json(), **clocks, **verified, "config_version": 3, "historical": False}
     assert message.origin == Origin(reading().id, "line-1", 7, AT)
 
 
@@ -192,7 +232,30 @@ def test_contract_shows_the_messages_that_are_sent() -> None:
         backend="onnxruntime",
         captured_mono=4711.204,
     )
+    line = replace(whole.lines[0], doubtful=())
+    item = Item(
+        id="0c41d8a7e2b94f06a1d35e77",
+        camera="line-1",
+        first_seen_at=AT,
+        last_seen_at=AT + 1,
+        first_seq=1742,
+        last_seq=1757,
+        width_px=1280,
+        height_px=720,
+        n_reads=14,
+        agreement=0.9964,
+        decided_by="settled",
+        decided_after_ms=412.6,
+        lines=(ItemLine(line, 14, (Vote("B", 0.9286, "8"),)),),
+        fields=(ItemField(whole.fields[0], 13, 0.9286),),
+        verdict="FAIL",
+        reasons=(Reason("lot: one of 2", "L2346A, L2346B", "L2345B", "FAIL", "differs"),),
+        expectation_id="job-4711",
+        evidence_id="0c41d8a7e2b94f06a1d35e77",
+    )
     sent = [
+        messages.item(item, boot_id="52856abe7ad341ca88895fe5d84edad3", clock_trusted=True),
+        messages.expected_reported("line-1", "job-4711", 200, detail="in force", at=AT),
         messages.status("online", reason=None, at=AT, started_at=AT),
         messages.health("running", reason=None, backend="onnxruntime", precision="fp32", at=AT),
         messages.camera_status("line-1", "online", reason=None, last_frame_at=AT, at=AT),
@@ -205,6 +268,15 @@ def test_contract_shows_the_messages_that_are_sent() -> None:
         assert shape(strict(message)) == shape(documented()[message.topic]), message.topic
 
 
+def results(folder: Path, put: Callable[[Message], None]) -> Results:
+    """What counts readings and items, with evidence."""
+    config = Config(cameras={"line-1": CameraConfig(kind="folder", source="x")})
+    clock = DeviceClock()
+    with EvidenceStore(folder / "evidence", config.evidence, lambda kind, text: None) as evidence:
+        inspection = Inspection(config, put, clock, Expectations(config, put), evidence)
+    return Results(put, clock, NoTextLimit(10.0), inspection=inspection)
+
+
 def test_contract_lists_the_members_of_telemetry(tmp_path: Path) -> None:
     vitals = Vitals()
     vitals.count("line-1", "offered")
@@ -212,7 +284,7 @@ def test_contract_lists_the_members_of_telemetry(tmp_path: Path) -> None:
     outbox = MemoryOutbox(max_bytes=100_000, max_age_s=60)
     nothing = cast(Any, None)
     outbox.put(messages.result(reading()))
-    agent = Agent(nothing, nothing, [], outbox, nothing, vitals, nothing, nothing)
+    agent = Agent(nothing, nothing, [], outbox, nothing, vitals, results(tmp_path, outbox.put), nothing)
     example = documented()["telemetry"]
     root = boards.orin_nano(tmp_path)
     clock = iter(range(20))
@@ -224,6 +296,8 @@ def test_contract_lists_the_members_of_telemetry(tmp_path: Path) -> None:
     assert set(example["cameras"]["line-1"]) == {field.name for field in fields(CameraStatus)} - {"camera"}
     assert set(example["publisher"]) == {field.name for field in fields(PublisherStats)}
     assert set(example["outbox"]) == set(asdict(outbox.stats()))
+    for section in ("items", "evidence"):
+        assert shape(agent_sections(agent)[section]()) == shape(example[section])
     assert shape(agent_sections(agent)["clock"]()) == shape(example["clock"])
     accounts, shown = agent_sections(agent)["ledger"](), example["ledger"]
     assert set(accounts) == set(shown)

@@ -82,12 +82,42 @@ def keep(reads: deque[Read], read: Read) -> None:
     reads.append(read)
 
 
+@dataclass(frozen=True, eq=False)
+class Best:
+    """A frame with its reading, and the indices of the `lines` and `codes` that are the item's."""
+
+    frame: Frame
+    reading: Reading
+    lines: tuple[int, ...]
+    codes: tuple[int, ...]
+
+    def part(self) -> Reading:
+        """What of the reading is the item's."""
+        lines = {n: at for at, n in enumerate(self.lines)}
+        codes = {n: at for at, n in enumerate(self.codes)}
+        fields = [
+            replace(
+                each,
+                lines=tuple(lines[n] for n in each.lines if n in lines),
+                codes=tuple(codes[n] for n in each.codes if n in codes),
+            )
+            for each in self.reading.fields
+            if lines.keys() & set(each.lines) or codes.keys() & set(each.codes)
+        ]
+        return replace(
+            self.reading,
+            lines=tuple(self.reading.lines[n] for n in self.lines),
+            codes=tuple(self.reading.codes[n] for n in self.codes),
+            fields=tuple(fields),
+        )
+
+
 @dataclass(eq=False)
 class Draft:
     """What is known of one item. Times of frames are monotonic s (`*_mono`) and unix s (`*_at`).
 
     `began_mono` is its first sight, or its trigger; `seen` counts the readings that show it. `best` is the frame that
-    shows it best, with its reading.
+    shows it best.
     """
 
     camera: str
@@ -103,7 +133,7 @@ class Draft:
     lines: list[LineTrack] = field(default_factory=list)
     fields: dict[FieldKey, FieldTrack] = field(default_factory=dict)
     codes: dict[tuple[str, str], Code] = field(default_factory=dict)
-    best: tuple[Frame, Reading] | None = None
+    best: Best | None = None
     best_score: float = -1.0
     calm_reads: int = 0  # readings since anything but weights changed
     said: tuple[object, ...] = ()
@@ -140,7 +170,7 @@ class Draft:
         )
         score += len(code_numbers)
         if score > self.best_score:
-            self.best, self.best_score = (frame, reading), score
+            self.best, self.best_score = Best(frame, reading, tuple(sorted(tracks)), tuple(code_numbers)), score
         said = self._said()
         self.calm_reads = self.calm_reads + 1 if said == self.said else 1
         self.said = said
@@ -190,7 +220,7 @@ class Draft:
             for n in order
         )
         first, last = self.first, self.last
-        best = None if self.best is None else self.best[1]
+        best = None if self.best is None else self.best.reading
         return Item(
             id=self.id,
             camera=self.camera,
@@ -216,7 +246,7 @@ class Draft:
         """A reading of the time in which the item must be there, which shows nothing of it."""
         self.first = self.first or reading
         self.last, self.last_mono = reading, mono
-        self.best = self.best or (frame, reading)
+        self.best = self.best or Best(frame, reading, (), ())
 
     def shift(self, by: Point) -> None:
         """Moves all lines and codes by so many px: where they stand in the newest frame, shown there or not."""

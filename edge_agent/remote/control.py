@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from queue import Empty, Queue
 from typing import Any
 
 from edge_agent.config import Config
-from edge_agent.messages import DESIRED_CONFIG_TOPIC
+from edge_agent.messages import DESIRED_CONFIG_TOPIC, TRIGGER
 from edge_agent.records import Message
 from edge_agent.remote.command_control import CommandControl
 from edge_agent.remote.commands import Desk
@@ -30,6 +31,7 @@ from edge_agent.transports.base import Inbound
 
 MOST_PER_TURN = 20  # messages looked at between two frames
 EARLY_TURN_S = 0.1  # and so often while start-up goes on
+MOST_EARLY = 256  # messages to cameras kept until something is read
 COMMAND = "command/"
 
 
@@ -71,6 +73,7 @@ class RemoteControl:
         )
         self._desk = Desk(None, begun.config, store, access.models_dir)
         self._disabled = 0
+        self._of_cameras: deque[Inbound] = deque(maxlen=MOST_EARLY)
         self._started = threading.Event()
         self._early = threading.Thread(target=self._attend_early, name="remote", daemon=True)
 
@@ -80,6 +83,8 @@ class RemoteControl:
         self._end_early()
         self._desk.site = site
         if self._enabled:
+        while self._of_cameras:
+            site.hear_camera(self._of_cameras.popleft())
             self._commands.resume()
 
     @property
@@ -151,3 +156,7 @@ class RemoteControl:
             self._configs.hear(inbound)
         elif inbound.topic.startswith(COMMAND):
             self._commands.hear(inbound, self._desk)
+        elif self._desk.site is not None:
+            self._desk.site.hear_camera(inbound)
+        elif not inbound.topic.endswith(TRIGGER):  # of an item that has gone by long before anything is read
+            self._of_cameras.append(inbound)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from edge_agent.config import Config
 from edge_agent.records import Frame
 from edge_agent.remote.trial import Look
+from edge_agent.transports.base import Inbound
 
 
 class Site(Protocol):
@@ -19,6 +20,10 @@ class Site(Protocol):
 
     def apply(self, config: Config) -> None:
         """Puts the LIVE keys of `config` to use, from the next frame on."""
+        ...
+
+    def hear_camera(self, inbound: Inbound) -> None:
+        """A message to one of the cameras: what its items must say, or that one is there."""
         ...
 
     def newest(self, camera: str) -> Frame | None:

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, create_model
 
 from edge_agent import messages
 from edge_agent.config import RESERVED_CAMERA_NAMES, CommandName
+from edge_agent.expectations import Expected
 from edge_agent.remote.commands import COMMANDS
 from edge_agent.schema import payloads
 from edge_agent.schema.payloads import RESULTS, Accepted, Command, Done, Duplicate, NotDone
@@ -50,6 +51,25 @@ STATES = (
     Channel("health", messages.HEALTH_TOPIC, "Health of the pipeline", "says", payloads.Health, retained=True),
     Channel("camera-status", "{camera}/status", "Status of a camera", "says", payloads.CameraStatus, retained=True),
     Channel("result", "{camera}/result", "Reading", "says", payloads.Result),
+    Channel("item", "{camera}/item", "Item", "says", payloads.Item),
+    Channel(
+        "expected-reported",
+        f"{{camera}}/{messages.EXPECTED}/reported",
+        "What a camera's items must say",
+        "says",
+        payloads.ExpectedReported,
+        retained=True,
+    ),
+    Channel(
+        "expected",
+        f"{{camera}}/{messages.EXPECTED}",
+        "What a camera's items are to say",
+        "hears",
+        Expected,
+        retained=True,
+        replied_by="expected-reported",
+    ),
+    Channel("trigger", f"{{camera}}/{messages.TRIGGER}", "An item is there", "hears", payloads.Trigger),
     Channel("telemetry", messages.TELEMETRY_TOPIC, "Figures", "says", payloads.Telemetry, qos=0),
     Channel("event", messages.EVENT_TOPIC, "Event", "says", payloads.Event),
     Channel(

@@ -123,7 +123,7 @@ class Line(Payload):
     box_score: Probability
     """How sure the detector is that there is text."""
     flags: list[str]
-    """What is wrong with it: cut, rotated, stacked, too_small, ..."""
+    """What is wrong with it: cut, stacked, too_small, ..."""
     region: str | None
     """The region of the camera's picture that it stands in; null without regions."""
     doubtful: list[Doubt]
@@ -178,6 +178,22 @@ class ReadField(Payload):
     """Other values that the text can have."""
 
 
+class RuleReason(Payload):
+    """What one rule of the expectation says."""
+
+    rule: str
+    """In words, such as `lot: pattern L9999A`."""
+    expected: str
+    seen: str
+    """Empty: nothing was."""
+    verdict: Verdict
+    why: str | None
+    """Null for PASS; absent, uncertain, ambiguous, clock_untrusted, few_reads or differs; more may be added."""
+
+
+EvidenceId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{24}$")]
+
+
 class Result(Versioned):
     """A reading: what one frame says."""
 
@@ -212,11 +228,103 @@ class Result(Versioned):
     clock_trusted: bool
     """Whether the time of day was synchronised."""
     verdict: Verdict | None
-    """Null where readings are not verified."""
+    """Null where readings are not verified, or are joined to items."""
+    reasons: list[RuleReason]
+    """One for each rule."""
+    expectation_id: str | None
+    """Of what it was held against; null: nothing is expected."""
+    evidence_id: EvidenceId | None
+    """Under which a picture is kept; null: none is."""
     config_version: Version | None
     """The configuration from afar in force; null: none."""
     historical: bool
     """Whether it waited in the outbox."""
+
+
+class Disputed(Payload):
+    """A character on which readings differ."""
+
+    at: Count
+    """Its index in the text, in code points."""
+    text: str
+    """What was taken."""
+    share: Probability
+    """Of the readings' weight that is for it."""
+    rival: str
+    """What most of the others have there; empty: nothing."""
+
+
+class ItemLine(Line):
+    """A line of an item, from several readings; where it stood in the last of them."""
+
+    n_reads: Annotated[int, Field(ge=1)]
+    agreement: Probability
+    """Mean share of its characters."""
+    disputed: list[Disputed]
+
+
+class ItemField(ReadField):
+    """What lines of an item mean."""
+
+    n_reads: Annotated[int, Field(ge=1)]
+    agreement: Probability
+    """Share of the readings' weight that has this value."""
+
+
+class Item(Versioned):
+    """One physical item that passed by, from all readings that show it."""
+
+    id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{24}$")]
+    camera: CameraName
+    region: str | None
+    """Null where the camera's whole picture shows one item."""
+    first_seen_at: Time
+    last_seen_at: Time
+    first_seq: Count
+    last_seq: Count
+    frame: FrameSize
+    n_reads: Count
+    """Readings that show it; 0: a trigger told of it, and nothing was read."""
+    agreement: Probability
+    """How far its readings agree: mean over its lines."""
+    decided_by: Literal["settled", "gone", "time", "trigger", "full", "stop"]
+    """Why it was decided when it was; trigger: the next item came."""
+    decided_after_ms: Annotated[float, Field(ge=0)]
+    """Since the first sight of it, or its trigger."""
+    lines: list[ItemLine]
+    fields: list[ItemField]
+    codes: list[DecodedCode]
+    language: str | None
+    quality: list[str]
+    verdict: Verdict | None
+    """Null where nothing is expected."""
+    reasons: list[RuleReason]
+    """One for each rule."""
+    expectation_id: str | None
+    """Of what it was held against; null: nothing is expected."""
+    evidence_id: EvidenceId | None
+    """Under which a picture is kept; null: none is."""
+    boot_id: str | None
+    clock_trusted: bool
+    config_version: Version | None
+    historical: bool
+    """Whether it waited in the outbox."""
+
+
+class ExpectedReported(Versioned):
+    """What a camera's items must say now."""
+
+    camera: CameraName
+    id: str | None
+    """Of the expectation in force; `config-` begins those of the settings; null: nothing is expected."""
+    code: Literal[200, 400]
+    """200 taken, 400 not taken: the one in force stays."""
+    detail: str | None
+    at: Time
+
+
+class Trigger(Wish):
+    """An item is before the camera. The device looks at nothing in it: any payload will do."""
 
 
 class Event(Versioned):
@@ -293,8 +401,30 @@ class OutboxFigures(Payload):
     fault: str | None
 
 
+class ItemCounts(Payload):
+    """Items of one camera since the start, those without an expectation too."""
+
+    items: Count
+    pass_: Annotated[int, Field(ge=0, alias="pass")]
+    """With this verdict."""
+    fail: Count
+    """With this verdict."""
+    no_read: Count
+    """With this verdict."""
+
+
+class EvidenceFigures(Payload):
+    """Evidence since the start; null: none is kept."""
+
+    kept: Count
+    lost: Count
+    """That could not be kept."""
+    fault: str | None
+    """Why the last one was not."""
+
+
 class Account(Payload):
-    """What became of readings: produced is delivered + queued + dropped."""
+    """What became of readings and items: produced is delivered + queued + dropped."""
 
     produced: Count
     delivered: Count
@@ -389,6 +519,9 @@ class Telemetry(Versioned):
     latency_ms: dict[str, Percentiles] = {}
     """By stage, over the last half minute."""
     cameras: dict[str, CameraFigures] = {}
+    items: dict[str, ItemCounts] = {}
+    """By camera."""
+    evidence: EvidenceFigures | None = None
     withheld_no_text: dict[str, Count] = {}
     """By camera, readings without text that were not sent."""
     left_out: LeftOut = UNSENT

@@ -7,8 +7,9 @@ the outbox is the one owner of redelivery.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from queue import Queue
 from typing import Protocol
@@ -18,11 +19,12 @@ from edge_agent.records import Message
 
 @dataclass(frozen=True)
 class Inbound:
-    """A message that came from outside; `topic` is below the device's own prefix."""
+    """A message that came from outside; `topic` is below the device's own prefix, `arrived_mono` monotonic s."""
 
     topic: str
     payload: bytes
     retained: bool
+    arrived_mono: float = field(default_factory=time.monotonic, compare=False)
 
 
 class Outcome(Enum):

@@ -52,16 +52,23 @@ class Inbox:
         session.first = not self._known_statuses
         wanted = [self._prefix + messages.COMMAND_TOPICS, self._prefix + messages.DESIRED_CONFIG_TOPIC]
         status = self._prefix + self._will.topic
+        expected, trigger = (f"{self._prefix}+/{what}" for what in (messages.EXPECTED, messages.TRIGGER))
         if options:
             others_only = SubscribeOptions(qos=1, noLocal=True)
             # a command that was published retained shows it, also to who was there already
             as_published = SubscribeOptions(qos=1, retainAsPublished=True)
             command, desired = wanted
             session.client.subscribe(
-                [(command, as_published), (desired, SubscribeOptions(qos=1)), (status, others_only)]
+                [
+                    (command, as_published),
+                    (desired, SubscribeOptions(qos=1)),
+                    (status, others_only),
+                    (expected, SubscribeOptions(qos=1)),
+                    (trigger, as_published),
+                ]
             )
         else:
-            session.client.subscribe([(topic, 1) for topic in (*wanted, status)])
+            session.client.subscribe([(topic, 1) for topic in (*wanted, status, expected, trigger)])
         if self._birth_topic is not None:
             session.client.subscribe(self._birth_topic, 1)
 
@@ -101,9 +108,10 @@ class Inbox:
         self, where: str, _c: paho.Client, _u: Any, _mid: int, reasons: list[ReasonCode], _p: Any
     ) -> None:
         # the third is our own status: a broker may well keep a device from hearing that
-        refused = [str(reason) for reason in reasons[:2] if reason.is_failure]
+        refused = [str(reason) for reason in (*reasons[:2], *reasons[3:]) if reason.is_failure]
         if refused:
-            what = "commands or config" if len(reasons) > 1 else "word of Home Assistant's start"
+            ours = "commands, config, expectations or triggers"
+            what = ours if len(reasons) > 1 else "word of Home Assistant's start"
             log.warning("%s lets us hear no %s (%s); check its access list", where, what, refused[0])
 
 

@@ -258,8 +258,8 @@ def test_item_keeps_the_frame_that_shows_it_best() -> None:
     film.lane.close(film.now)
     best = film.drafts[0].best
     assert best is not None
-    assert [each.text for each in best[1].lines] == list(TEXTS)
-    assert not any(np.any(each.box.quad.points < 0) for each in best[1].lines)
+    assert [each.text for each in best.part().lines] == list(TEXTS)
+    assert not any(np.any(each.box.quad.points < 0) for each in best.part().lines)
 
 
 def replace_items(settings: ItemsConfig, **changes: object) -> ItemsConfig:
