@@ -38,7 +38,7 @@ fi
 wheels="$root/wheels"
 if [ ! -e "$wheels/.complete" ] || [ pyproject.toml -nt "$wheels/.complete" ]; then
   echo "== wheels for aarch64 and Python $python"
-  rm -rf "$wheels" "$root/venv"
+  rm -rf "$wheels" "$root/venv/.complete"
   mkdir -p "$wheels"
   platforms=()
   for tag in 2014 _2_17 _2_24 _2_26 _2_27 _2_28 _2_31 _2_34; do
@@ -51,7 +51,7 @@ fi
 if [ ! -e "$root/venv/.complete" ]; then
   echo "== installing them there"
   unshare --mount --pid --fork --kill-child --mount-proc="$root/proc" chroot "$root" /bin/sh -ec '
-    python3 -m venv /venv
+    [ -x /venv/bin/pip ] || python3 -m venv /venv
     /venv/bin/pip install --quiet --no-index --find-links /wheels --no-deps /wheels/*.whl
     touch /venv/.complete'
 fi
