@@ -383,7 +383,6 @@ def recording(config: CalibrationConfig, calibration_dir: Path) -> Iterator[Fram
         yield recorder
 
 
-@contextmanager
 def expecting(
     config: Config, board: Board, clock: DeviceClock, access: RemoteAccess | None, pipeline: Pipeline
 ) -> Expectations:
@@ -414,6 +413,7 @@ def taking(
         yield Results(put, clock, NoTextLimit(config.pipeline.no_text_interval_s), recorder, inspection)
 
 
+@contextmanager
 def outlets(config: Config, put: Callable[[Message], None]) -> Iterator[Callable[[Message], None]]:
     """Where telemetry goes, inside: to the broker by `put`, to disk and to Prometheus as the settings say."""
     with ExitStack() as opened:

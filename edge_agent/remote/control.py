@@ -72,8 +72,8 @@ class RemoteControl:
             settings, seen, say, unix_if_trusted=unix_if_trusted, max_answer_bytes=max_answer_bytes
         )
         self._desk = Desk(None, begun.config, store, access.models_dir)
-        self._disabled = 0
         self._of_cameras: deque[Inbound] = deque(maxlen=MOST_EARLY)
+        self._disabled = 0
         self._started = threading.Event()
         self._early = threading.Thread(target=self._attend_early, name="remote", daemon=True)
 
@@ -82,9 +82,9 @@ class RemoteControl:
         before this one has left."""
         self._end_early()
         self._desk.site = site
-        if self._enabled:
         while self._of_cameras:
             site.hear_camera(self._of_cameras.popleft())
+        if self._enabled:
             self._commands.resume()
 
     @property
