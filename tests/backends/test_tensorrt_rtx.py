@@ -1,4 +1,5 @@
-"""The builder over TensorRT-RTX, which parses and builds without a GPU: every shipped model, float, float16 and Q/DQ.
+"""The builder over TensorRT-RTX, which parses and builds without a GPU: every shipped model in float and float16.
+What recipes make of them is built by tests/calibrate/test_tensorrt_builds.py.
 
 Needs the package tensorrt-rtx-cu13 (extra `rtx`); its API is that of TensorRT 11: precision lives in the graph.
 """
@@ -8,16 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import onnx
 import pytest
 
 from edge_agent.backends.base import Profile
 from edge_agent.backends.build_job import BuildFailed, BuildRequest
 from edge_agent.backends.plan import BuildOptions, Environment, PlanKey, PlanStore, file_sha256, is_quantised
-from edge_agent.calibrate.groups import chosen_nodes, groups_of
-from edge_agent.calibrate.placement import faults
-from edge_agent.calibrate.quantise import quantise, tensors_to_measure
-from edge_agent.calibrate.recipe import load_recipe
 from edge_agent.models.spec import ModelSpec, available
 from tests.backends import fake_trt
 from tests.backends.small_models import layered
@@ -74,24 +70,6 @@ def test_float16_plan_is_smaller_than_that_of_float32(trt: Any, tmp_path: Path) 
 def test_quantised_model_builds(trt: Any, tmp_path: Path) -> None:
     path = quantised(tmp_path / "q.onnx")
     assert trt.build.build(request_for(path, (IMAGE_PROFILE,), "int8", tmp_path), lambda event: None)
-
-
-@pytest.mark.parametrize("name", available(ENGINES))
-def test_model_quantised_by_its_recipe_builds(trt: Any, name: str, tmp_path: Path) -> None:
-    spec = ModelSpec.load(ENGINES, name)
-    source = ENGINES / name / "model.onnx"
-    if not source.is_file():
-        pytest.skip(f"{source} is absent: `edge-agent models fetch`")
-    model = onnx.load(source)
-    nodes = chosen_nodes(groups_of(model, spec.task, load_recipe(name, [ROOT / "calibration"])))
-    # the parser and the builder ask where scales stand, not how large they are
-    ranges = dict.fromkeys(tensors_to_measure(model, nodes, "tensorrt"), (-4.0, 4.0))
-    made = quantise(model, ranges, nodes, "tensorrt")
-    assert faults(made) == []
-    path = tmp_path / "model.int8.onnx"
-    onnx.save(made, path)
-    profiles = tuple(Profile(p.min, p.opt, p.max) for p in spec.profiles)
-    assert len(trt.build.build(request_for(path, profiles, "int8", tmp_path), lambda event: None)) > 100_000
 
 
 def test_rubbish_is_refused_with_the_parsers_words(trt: Any, tmp_path: Path) -> None:
