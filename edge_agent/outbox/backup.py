@@ -35,14 +35,17 @@ def restore(backup: Path, path: Path) -> tuple[int, str | None]:
         raise ConfigError(f"there is no backup at {backup.absolute()}")
     try:
         problem = problem_of(backup)
-        if problem is not None:
-            raise EdgeAgentError(f"{backup} {problem}; nothing was changed")
+    except StoreUnavailable as exc:
+        raise EdgeAgentError(str(exc)) from exc
+    if problem is not None:
+        raise EdgeAgentError(f"{backup} {problem}; nothing was changed")
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = locked(path)
-    except StoreUnavailable as exc:
-        raise EdgeAgentError(f"{exc}; stop the agent first, and do it as its user") from exc
-    except OSError as exc:
-        raise EdgeAgentError(f"{path.parent} cannot be made: {exc.strerror}") from exc
+    except (OSError, StoreUnavailable) as exc:
+        raise EdgeAgentError(
+            f"{path} is in use, or may not be written; stop the agent first, and do this as its user"
+        ) from exc
     try:
         aside = set_aside(path, "is replaced by a backup") if os.path.lexists(path) else None
         _copy(backup, path)
