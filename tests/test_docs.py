@@ -111,8 +111,8 @@ def test_every_command_in_a_message_exists() -> None:
 
 @documents()
 def test_every_make_target_in_a_document_exists(path: Path) -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-    named = {word for text in code(path) for word in re.findall(r"(?:^|\s|`)make ([a-z-]+)", text)}
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    named = {word for text in code(path) for word in re.findall(r"(?:^|\s|`)make ([a-z0-9-]+)", text)}
     assert named <= targets
 
 

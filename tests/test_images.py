@@ -270,7 +270,7 @@ def test_compose_builds_from_files_that_exist(service: dict[str, object]) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("python", ["3.10", "3.12"])
 def test_every_package_of_pips_has_a_wheel_for_a_jetson(python: str, tmp_path: Path) -> None:
-    extras = [*declared("jetson"), *declared("metrics"), *declared("nvml")]
+    extras = [line for extra in ("jetson", "metrics", "nvml", "web") for line in declared(extra)]
     wanted = [line for line in [*declared(""), *extras] if not line.startswith("pycuda")]  # built there
     platforms = [f"--platform=manylinux{tag}_aarch64" for tag in ("2014", "_2_17", "_2_27", "_2_28", "_2_31", "_2_34")]
     options = ["--only-binary=:all:", f"--python-version={python}", *platforms, f"--dest={tmp_path}"]
