@@ -6,6 +6,9 @@ LINES.jsonl has one object a line: `clean` and `noised` text, `label` (a field's
 (normalised, or null) and, where known, `ambiguous`. Each text is read alone, as one line, without layout, in both
 forms. The clock stands at --today, so that figures do not age.
 
+A file of lines `text|name=value;name=value` measures lines with several fields: how many of the fields are found with
+their values, how many beside them are told, and how many lines are read wholly and rightly.
+
 A value counts as right when it is equal; 2027-08-31 with `month_precision` equals 2027-08, and units are compared
 by amount. `silent` counts the worst: a wrong value without a flag that tells doubt.
 """
@@ -47,6 +50,35 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         label, language, text, *value = line.split("|")
         rows.append({"label": label, "lang": language, "clean": text, "noised": noised(text), "value": "".join(value)})
     return rows
+
+
+def read_several(path: Path) -> list[tuple[str, dict[str, str]]] | None:
+    """The lines of a file about several fields on a line, and what each says; None for a file of another kind."""
+    rows = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        text, bar, said = line.rpartition("|")
+        pairs = [pair.partition("=") for pair in said.split(";")]
+        if not bar or not all(equals for _, equals, _ in pairs):
+            return None
+        rows.append((text, {name: value for name, _, value in pairs}))
+    return rows
+
+
+def score_several(extractor: FieldExtractor, rows: Sequence[tuple[str, dict[str, str]]]) -> dict[str, Any]:
+    tally: Counter[str] = Counter()
+    misses = []
+    for text, wanted in rows:
+        fields = extractor.extract([text_line(text)])
+        right = {name for name, value in wanted.items() if any(f.name == name and same_value(value, f) for f in fields)}
+        beside = [f for f in fields if f.name not in right]
+        tally.update(fields=len(wanted), right=len(right), beside=len(beside), lines=1)
+        tally["silent"] += sum(not doubtful(f) and bool(f.value) for f in beside if f.name in wanted)
+        tally["whole"] += len(right) == len(wanted) and not beside
+        if len(right) < len(wanted) or beside:
+            misses.append(
+                {"text": text, "label": "", "want": wanted, "got": "; ".join(shown(f.name, f) for f in fields)}
+            )
+    return {**tally, "misses": misses}
 
 
 def text_line(text: str) -> TextLine:
@@ -150,6 +182,19 @@ def show(form: str, result: dict[str, Any], *, misses: bool) -> None:
         print(f"    {miss['text']!r}: want {miss['label']} {miss['want']}, got {miss['got']}")
 
 
+def show_several(result: dict[str, Any], args: argparse.Namespace) -> int:
+    if args.json:
+        print(json.dumps(result, ensure_ascii=False))
+        return 0
+    print(
+        f"{result['lines']} lines, {result['whole']} wholly right; {result['fields']} fields, {result['right']} right, "
+        f"{result['beside']} told beside them, {result['silent']} of those wrong and without a flag"
+    )
+    for miss in result["misses"] if args.misses else ():
+        print(f"    {miss['text']!r}: want {miss['want']}, got {miss['got']}")
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("lines", type=Path, help="labelled lines, JSON Lines")
@@ -158,6 +203,9 @@ def main() -> int:
     parser.add_argument("--misses", action="store_true", help="list every text not read right")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
     args = parser.parse_args()
+    several = read_several(args.lines) if args.lines.suffix == ".txt" else None
+    if several is not None:
+        return show_several(score_several(make_extractor(args.today, encoder=not args.no_encoder), several), args)
     rows = read_rows(args.lines)
     began = time.perf_counter()
     extractor = make_extractor(args.today, encoder=not args.no_encoder)

@@ -51,7 +51,8 @@ _MONTH_NAMES = "|".join(sorted(_MONTH_OF, key=lambda name: (-len(name), name)))
 _SEPARATORS = r"[\s./,:;'_~-]"
 _PIECE_BEFORE = re.compile(rf"(?:^|[^\w])([\w?|]{{1,2}}|[\w?|]{{0,3}}[0-9][\w?|]{{0,3}}){_SEPARATORS}{{0,4}}$")
 _PIECE_BEHIND = re.compile(
-    rf"(?!\s[0-2]?[0-9]:[0-5][0-9](?![0-9]))"  # a time of day; nor a lot with its L
+    rf"(?!\s[0-2]?[0-9]:[0-5][0-9](?![0-9]))"  # a time of day; nor an amount, nor a lot with its L
+    rf"(?!\s[0-9]{{1,4}}(?:[.,][0-9]{{1,3}})?\s?(?:mg|kg|g|ml|cl|dl|l|oz|lb|Stk|pcs)(?!\w))"
     rf"(?:{_SEPARATORS}{{0,4}}(?=[\w?|]{{0,4}}[0-9])(?!L)[\w?|]{{1,5}}(?!\w)"
     rf"|{_SEPARATORS}{{0,4}}[OIlZSBGozsbg|?]{{1,2}}(?!\w)|[./-]\s?[\w?|]{{1,2}}(?!\w))"
 )

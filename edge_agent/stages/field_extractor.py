@@ -278,8 +278,8 @@ def _is_open(label: Label, index: int) -> bool:
     if index in label.claimed:
         return False
     segments = label.segments[index]
-    if not segments or (segments[0].keys and set(segments[0].names) == {OTHER}):
-        return False
+    if not segments or (segments[0].keys and set(segments[0].names) == {OTHER} and "," not in label.whole_text(index)):
+        return False  # with a comma it may be an address: Unit 7, Meadow Park
     own = [f for f in label.found if index in f.lines]
     if any(f.value.name != UNNAMED_DATE for f in own):
         return False

@@ -60,6 +60,8 @@ _DOUBTS = {
     "year_precision": 0.6,
 }
 _DIGITS_FIRST = re.compile(r"\W*\w{0,3}[0-9]")
+# How many digits behind a phrase are meant as a value, by what the value is.
+_LEAST_DIGITS: Mapping[Kind, int] = {"date": 3, "quantity": 1, "gtin": 6, "contact": 6}
 _GS1_NAMES = {"10": "lot", "21": "serial_number", "15": "expiry_date", "16": "expiry_date", "17": "expiry_date"}
 
 
@@ -94,8 +96,18 @@ class Value:
 
 
 def read_value(name: str, text: str, rules: ReadRules) -> Value | None:
-    """The value of field `name` in the text behind its phrase; None where there is none."""
-    return _READERS[rules.kinds[name]](name, text, rules)
+    """The value of field `name` in the text behind its phrase; None where there is none.
+
+    Digits that make no value are told as `unreadable`, for a label that says EXP or NET WT means one.
+    """
+    kind = rules.kinds[name]
+    value = _READERS[kind](name, text, rules)
+    least = _LEAST_DIGITS.get(kind)
+    if value is not None or least is None or "%" in text[:24] or not _DIGITS_FIRST.match(text):
+        return value
+    if sum(c in "0123456789" for c in text[:24]) < least:
+        return None
+    return Value(name, "", 0, len(text.rstrip()), ("unreadable",))
 
 
 def readings(text: str, rules: ReadRules) -> dict[str, Value]:
@@ -159,7 +171,8 @@ def read_unnamed(text: str, rules: ReadRules) -> list[Value]:
     for name, found in (("barcode_digits", find_gtin(text, keyed=False)), ("weight_volume", only_quantity(text))):
         if found is not None:
             return [_value(name, found)]
-    return read_rest(text, rules)
+    values = read_rest(text, rules)
+    return [*values, *read_tail(text, max(value.end for value in values))] if values else []
 
 
 def read_rest(text: str, rules: ReadRules) -> list[Value]:
@@ -190,13 +203,8 @@ def text_value(name: str, text: str) -> Value:
 
 
 def _read_date(name: str, text: str, rules: ReadRules) -> Value | None:
-    """The first date; digits that make no date are told as `unreadable`, for a label that says EXP means one."""
     found = find_dates(text, rules.dates, keyed=True)
-    if found:
-        return _date_value(name, found[0])
-    if _DIGITS_FIRST.match(text) and sum(c in "0123456789" for c in text[:24]) >= 3:
-        return Value(name, "", 0, len(text.rstrip()), ("unreadable",))
-    return None
+    return _date_value(name, found[0]) if found else None
 
 
 def _date_value(name: str, found: LabelDate, *flags: str) -> Value:

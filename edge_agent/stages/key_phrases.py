@@ -54,6 +54,8 @@ _LOOKALIKES = {
     "x": "k",
     "y": "v",
 }
+# One letter for all of an outline: round ones, those of stems, slim ones.
+_OUTLINES = str.maketrans("aecdq" + "rhuvmw" + "tfi", "ooooo" + "nnnnnn" + "lll")
 # Three letters are little to go by: only these are known bent, the others would meet too many real words.
 _BENDABLE = frozenset(skeleton(word).chars for word in "exp lot mfg mfd mhd bbe prd pkd dlc tht".split())
 _MONTH_BEHIND = re.compile(r"(?i)(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)$")
@@ -84,6 +86,8 @@ class KeyTable:
     bent: Mapping[str, str]
     long_phrases: tuple[str, ...]
     limits: npt.NDArray[np.uint8]  # allowed errors of each long phrase
+    blurred: tuple[str, ...]  # the long phrases as blurred_bones gives them
+    blurred_limits: npt.NDArray[np.int16]  # allowed errors of each of these; -1: it is too short to be read so
     ideographs: re.Pattern[str]
     weak: frozenset[str]
     refused: frozenset[str]
@@ -109,6 +113,16 @@ def allowed_errors(chars: int) -> int:
     Shorter phrases take the stricter road of look-alike letters.
     """
     return 0 if chars < 8 else min(4, chars // 6)
+
+
+def blurred_bones(chars: str) -> str:
+    """A skeleton with letters of one outline made one: a long word of many misread letters keeps its outline."""
+    return chars.translate(_OUTLINES)
+
+
+def _blurred_errors(chars: int) -> int:
+    """How many letters of a phrase's outline may differ; of a short one the outline says too little."""
+    return -1 if chars < 9 else chars // 12
 
 
 def _windows(text: str) -> list[tuple[int, int, str]]:
@@ -184,13 +198,21 @@ def _fuzzy(text: str, windows: list[tuple[int, int, str]], table: KeyTable) -> l
     distances = process.cdist(
         [w[2] for w in windows], table.long_phrases, scorer=Levenshtein.distance, score_cutoff=4, dtype=np.uint8
     )
+    blurred = process.cdist(
+        [blurred_bones(w[2]) for w in windows],
+        table.blurred,
+        scorer=Levenshtein.distance,
+        score_cutoff=4,
+        dtype=np.uint8,
+    )
     found = []
-    for row, column in zip(*np.nonzero(distances <= table.limits), strict=True):
+    for row, column in zip(*np.nonzero((distances <= table.limits) | (blurred <= table.blurred_limits)), strict=True):
         start, end, _ = windows[row]
         phrase = table.long_phrases[column]
         if text[start:end].casefold() in table.refused or not _begins(text, start, end, errors=1):
             continue
-        key = KeyPhrase(table.exact[phrase], start, end, len(phrase), int(distances[row, column]))
+        errors = min(int(distances[row, column]), 1 + len(phrase) // 4)
+        key = KeyPhrase(table.exact[phrase], start, end, len(phrase), errors)
         if (admitted := _admitted(text, key, table)) is not None:
             found.append(admitted)
     return found
@@ -275,6 +297,8 @@ def key_table(more: Mapping[str, Collection[str]], value_fields: frozenset[str])
         bent=_bent(latin, exact),
         long_phrases=long_phrases,
         limits=np.array([allowed_errors(len(phrase)) for phrase in long_phrases], np.uint8),
+        blurred=tuple(map(blurred_bones, long_phrases)),
+        blurred_limits=np.array([_blurred_errors(len(phrase)) for phrase in long_phrases], np.int16),
         ideographs=re.compile("|".join(map(re.escape, sorted(ideographs, key=lambda p: (-len(p), p))))),
         weak=frozenset(weak),
         refused=frozenset(NOT_KEYS.split("|")),
