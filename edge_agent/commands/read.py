@@ -262,7 +262,7 @@ def show_json(picture: Picture, reading: Reading, stream: IO[str]) -> None:
 
 
 def show_table(picture: Picture, reading: Reading, stream: IO[str]) -> None:
-    """A heading, then each line's number, confidence, text, and the fields found in it."""
+    """A heading, then each line's number, confidence, text, and the fields found in it; then each code's."""
     count = f"{len(reading.lines)} line{'' if len(reading.lines) == 1 else 's'}" if reading.lines else reading.reason
     size = f"{reading.width_px}x{reading.height_px}"
     print(f"{printable(picture.name)}  {size}  {count}  {reading.timings_ms.get('total', 0):.0f} ms", file=stream)
@@ -273,6 +273,9 @@ def show_table(picture: Picture, reading: Reading, stream: IO[str]) -> None:
         flags = f" [{', '.join(line.flags)}]" if line.flags else ""
         padding = " " * (width - columns(text))
         print(f"  {n + 1:>3}  {line.confidence:.2f}  {text}{padding}  {meanings}{flags}".rstrip(), file=stream)
+    for n, code in enumerate(reading.codes):
+        meanings = ", ".join(meaning_of(f, ()) for f in reading.fields if f.codes[:1] == (n,))
+        print(f"       {code.symbology}  {printable(code.text)}  {meanings}".rstrip(), file=stream)
     stream.flush()
 
 

@@ -21,7 +21,7 @@ from edge_agent.commands import read as verb
 from edge_agent.commands.read import Drawer, Picture, Report, camera_name, columns, pictures, show_json, show_table
 from edge_agent.demo.labels import render_label, sample_labels
 from edge_agent.errors import ConfigError, FrameError
-from edge_agent.records import Field, Frame, Quad, Reading, TextBox, TextLine
+from edge_agent.records import Code, Field, Frame, Quad, Reading, TextBox, TextLine
 from tests.conftest import ROOT
 
 WHITE = np.full((48, 64, 3), 255, np.uint8)
@@ -188,6 +188,13 @@ class TestOutput:
         _, first, second = out.splitlines()
         assert first.endswith("expiry_date = 2027-04-03 (ambiguous, or 2027-03-04) [cut]")
         assert second.endswith("expiry_date = 31/02/2027 (?, invalid)")
+
+    def test_codes_stand_below_the_lines_with_what_they_say(self) -> None:
+        code = Code("DataMatrix", "10A\x1d21B", line("x").box.quad)
+        lot = Field("lot", "A", code.text, 1.0, (), ("from_gs1",), "barcode", codes=(0,))
+        frame, out = Frame("a.png", 0, 0.0, 0.0, WHITE.copy()), io.StringIO()
+        show_table(Picture(Path("a.png"), None, frame), replace(reading(frame, (), (lot,)), codes=(code,)), out)
+        assert out.getvalue().splitlines()[1].split() == ["DataMatrix", "10A", "21B", "lot", "=", "A", "(from_gs1)"]
 
     def test_no_text_is_said_in_the_table(self) -> None:
         assert self.shown(show_table, "a.png") == "a.png  64x48  no_text  12 ms\n"
