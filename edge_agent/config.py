@@ -844,13 +844,14 @@ class Config(Section):
         return f"edge-{host[:50] or 'unnamed'}"
 
 
-def load(path: Path, environ: Mapping[str, str] = os.environ) -> Config:
-    """The settings in the file, with EDGE_AGENT_* of `environ` over them.
+def load(path: Path, environ: Mapping[str, str] = os.environ, content: bytes | None = None) -> Config:
+    """The settings in the file, with EDGE_AGENT_* of `environ` over them; `content`: instead of what the file holds.
 
     Relative paths in the file start at the file's folder. An empty file means the defaults (`cautions` says so).
     Raises ConfigError with every problem, one a line.
     """
-    return _loaded(parse_document(_read(path), str(path), MAX_FILE_BYTES), path.parent.absolute(), environ)
+    raw = _read(path) if content is None else content
+    return _loaded(parse_document(raw, str(path), MAX_FILE_BYTES), path.parent.absolute(), environ)
 
 
 def without_file(environ: Mapping[str, str] = os.environ) -> Config:

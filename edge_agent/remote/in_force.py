@@ -37,9 +37,13 @@ class InForce:
 def find_config_store(
     local: Config, config_file: Path, state_dir: Path | None = None, environ: Mapping[str, str] = os.environ
 ) -> ConfigStore:
-    """The store in `state_dir`, else the service's state directory, else in `state` beside the file of settings."""
-    folder = state_dir or service_state_dir(environ) or config_file.absolute().parent / STATE_FOLDER
-    return ConfigStore(folder / FOLDER, local.remote.kept_texts)
+    """The store in `state_dir`, else where the device keeps its state."""
+    return ConfigStore((state_dir or find_state_dir(config_file, environ)) / FOLDER, local.remote.kept_texts)
+
+
+def find_state_dir(config_file: Path, environ: Mapping[str, str] = os.environ) -> Path:
+    """The service's state directory, else `state` beside the file of settings."""
+    return service_state_dir(environ) or config_file.absolute().parent / STATE_FOLDER
 
 
 def begin(local: Config, store: ConfigStore, models_dir: Path) -> InForce:
