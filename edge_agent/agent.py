@@ -101,7 +101,8 @@ def run_agent(
         outbox = open_outbox(config.outbox, clock, events.say)
         opened.callback(outbox.close)
         board = Board(outbox)
-        page = AgentWebSite(config, board, None if words is None else words.before) if config.web.enabled else None
+        before = None if words is None else words.before
+        page = AgentWebSite(config, board, models_dir, access, before) if config.web.enabled else None
         put = outbox.put if page is None else page.overhearing(outbox.put)
         events.attach(put)
         for camera in cameras:
@@ -110,9 +111,7 @@ def run_agent(
         board.say_health("starting", reason="loading models")
         enter("loading models")
         if page is not None:
-            page.listen_at(publisher.inbound, access)
-            state_dir = None if access is None else access.store.folder.parent
-            opened.enter_context(web_page(config.web, page, state_dir, events.say))
+            opened.enter_context(web_page(page, publisher.inbound, events.say))
         remote = None
         if access is not None:
             remote = opened.enter_context(remote_control(access, publisher, board, put, clock))

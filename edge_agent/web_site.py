@@ -7,24 +7,34 @@ agent yet, and whoever looks sees how far start-up is.
 from __future__ import annotations
 
 import json
+import re
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Queue
 from typing import TYPE_CHECKING, Any
 
+from edge_agent import messages
+from edge_agent.artefacts import Artefacts, ArtefactUnusable, Promotion, find_calibration_dir
 from edge_agent.board import Board
-from edge_agent.config import Config, WebConfig
+from edge_agent.calibrate.progress import PROGRESS_FILE, Progress, ProgressWatch
+from edge_agent.config import Config, RoiConfig
 from edge_agent.errors import ConfigError
+from edge_agent.evidence import find_evidence, find_evidence_dir
 from edge_agent.last_words import Ending
 from edge_agent.messages import EVENT_TOPIC, HEALTH_TOPIC, REPORTED_CONFIG_TOPIC, STATUS_TOPIC, TELEMETRY_TOPIC
+from edge_agent.no_text import NoTextLimit
 from edge_agent.records import Frame, Message, Reading
 from edge_agent.remote.control import RemoteAccess
+from edge_agent.settings.validation import NAME_PATTERN
 from edge_agent.telemetry.history import find_history_dir, find_segments
 from edge_agent.transports.base import Inbound
+from edge_agent.verify.expectation import Expectation
 from edge_agent.web.history import Charts
+from edge_agent.web.kept import Kept, KeptFrames
 from edge_agent.web.ring import Ring
 from edge_agent.web.site import CameraNow, Refused
 from edge_agent.web_remote import PageRemote
@@ -36,6 +46,7 @@ READINGS_KEPT, ITEMS_KEPT, EVENTS_KEPT = 500, 500, 200
 MAX_RING_BYTES = 16_777_216
 ITEM = "/item"
 REPLY = "/reply"  # to a command
+REPORT_FILE = "report.html"
 SESSIONS_FILE = "web-sessions.json"
 
 Put = Callable[[Message], None]
@@ -44,14 +55,30 @@ Put = Callable[[Message], None]
 class AgentWebSite:
     """A web.site.WebSite. `hear` and `see` are called where things happen, from any thread; they keep what came."""
 
-    def __init__(self, config: Config, board: Board, before: Ending | None = None) -> None:
-        """`config` is what the process began with; `before` how the one before it ended."""
+    def __init__(
+        self,
+        config: Config,
+        board: Board,
+        models_dir: Path,
+        access: RemoteAccess | None = None,
+        before: Ending | None = None,
+    ) -> None:
+        """`config` is what the process began with; `before` how the one before it ended. `access` None: nothing is
+        taken."""
+        self.config_file = None if access is None else access.config_file
+        self.models_dir = models_dir
+        self.access = access
         self.readings = Ring(READINGS_KEPT, MAX_RING_BYTES)
         self.items = Ring(ITEMS_KEPT, MAX_RING_BYTES)
         self.events = Ring(EVENTS_KEPT, MAX_RING_BYTES)
         self.charts = Charts()
+        self.kept_frames = KeptFrames()
         self._begun = config
         self._before = before
+        self._calibration_dir = find_calibration_dir(config.calibration.directory, models_dir)
+        self._progress = ProgressWatch(self._calibration_dir / PROGRESS_FILE)
+        self._items: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
+        self._no_text = NoTextLimit(config.pipeline.no_text_interval_s)
         self._started_mono = time.monotonic()
         self._board = board
         self._telemetry: bytes | None = None
@@ -81,23 +108,37 @@ class AgentWebSite:
         elif message.topic.endswith(REPLY) and self._remote is not None:
             self._remote.hear(message)
         elif message.topic.endswith(ITEM):
-            self.items.append(message.topic.removesuffix(ITEM), message.payload)
-            self._changed()
+            self._take_item(message.topic.removesuffix(ITEM), message.payload)
 
     def see(self, frame: Frame, reading: Reading, message: Message | None) -> None:
         """A frame was read; the main loop's thread."""
+        # where items are published in the place of readings, the page shows readings all the same
+        wanted = self._no_text.admits(reading)
+        if message is None and wanted:
+            message = messages.result(reading)
         if message is not None:
             self.readings.append(frame.camera, message.payload)
+        self.kept_frames.offer(frame, reading)
         self._changed()
 
-    def listen_at(self, inbound: Queue[Inbound], access: RemoteAccess | None) -> None:
+    def _take_item(self, camera: str, payload: bytes) -> None:
+        item = json.loads(payload)
+        self._items[item["id"]] = {name: item[name] for name in ("camera", "first_seq", "last_seq")}
+        while len(self._items) > ITEMS_KEPT:
+            self._items.popitem(last=False)
+        self.items.append(camera, payload)
+        self._changed()
+
+    def listen_at(self, inbound: Queue[Inbound]) -> None:
         """What is asked here may be put into `inbound`."""
-        self._remote = PageRemote(access, inbound)
+        self._remote = PageRemote(self.access, inbound)
 
     def open_to(self, agent: Agent) -> None:
         """Start-up is over."""
         agent.uploads.max_pixels = self._begun.web.max_upload_pixels
         agent.uploads.most_waiting = self._begun.web.max_waiting_reads
+        masks = agent.pipeline.masks
+        agent.pipeline.masks = lambda camera, region: agent.uploads.masks(camera, region, masks)
         agent.results.watch = self.see
         self._agent = agent
 
@@ -202,6 +243,52 @@ class AgentWebSite:
         self._running()
         self._asking().roll_back()
 
+    def kept(self, camera: str) -> Sequence[Kept]:
+        """The frames of a camera with text that were read last."""
+        return self.kept_frames.of(camera)
+
+    def reread(self, kept: Kept, rois: Mapping[str, RoiConfig], expectation: Expectation) -> Future[Reading]:
+        """Reads a kept picture again."""
+        return self._running().uploads.offer(kept.jpeg, rois=rois, masks=expectation.masks)
+
+    def evidence(self, item_id: str) -> bytes | None:
+        """What an item looked like: the evidence on disk, else a small picture of it."""
+        directory = find_evidence_dir(self.config)
+        path = None if directory is None else find_evidence(directory, item_id)
+        if path is not None:
+            with suppress(OSError):  # it may be going just now
+                return path.with_suffix(".jpg").read_bytes()
+        item = self._items.get(item_id)
+        return None if item is None else self.kept_frames.crop(item["camera"], item["first_seq"], item["last_seq"])
+
+    def calibration(self) -> Mapping[str, Any]:
+        """How far a calibration is, and what is in use."""
+        progress = self._progress.look()
+        settings = self.config.pipeline
+        names = [name for name in (settings.detector, settings.recogniser, settings.encoder) if name is not None]
+        return {
+            "progress": None if progress is None else progress_to_json(progress),
+            "models": [self._model(name) for name in names],
+        }
+
+    def report(self, model: str) -> Path | None:
+        """The report of a model's last calibration."""
+        path = self._calibration_dir / model / REPORT_FILE
+        return path if re.fullmatch(NAME_PATTERN, model) and path.is_file() else None
+
+    def _model(self, name: str) -> dict[str, Any]:
+        try:
+            promotion = Artefacts(self._calibration_dir, name).promotion()
+        except ArtefactUnusable:
+            promotion = Promotion()
+        address = f"/v1/calibration/{name}/{REPORT_FILE}"
+        return {
+            "model": name,
+            "active": promotion.active,
+            "previous": promotion.previous,
+            "report": None if self.report(name) is None else address,
+        }
+
     def _asking(self) -> PageRemote:
         if self._remote is None:
             raise starting()
@@ -217,17 +304,27 @@ class AgentWebSite:
         return None if said is None else dict(json.loads(said.payload))
 
 
+def progress_to_json(progress: Progress) -> dict[str, Any]:
+    """How far a calibration is, as it is answered."""
+    return {
+        "model": progress.model,
+        "step": progress.step,
+        "percent": progress.percent,
+        "started_at": progress.started_at,
+    }
+
+
 def starting() -> Refused:
     """What is answered before there is an agent."""
     return Refused(503, "starting", "the device is starting, and /v1/health says how far it is", {"Retry-After": "5"})
 
 
 @contextmanager
-def web_page(
-    settings: WebConfig, site: AgentWebSite, state_dir: Path | None, tell: Callable[[str, str], None]
-) -> Iterator[None]:
-    """The page is served, inside. ConfigError without starlette and uvicorn, or where a file of the settings cannot be
-    used. `tell` says an event."""
+def web_page(site: AgentWebSite, inbound: Queue[Inbound], tell: Callable[[str, str], None]) -> Iterator[None]:
+    """The page is served, inside; what it asks of the agent goes into `inbound`. `tell` says an event.
+
+    ConfigError without starlette and uvicorn, or where a file of the settings cannot be used.
+    """
     try:
         from edge_agent.web.server import serving
     except ModuleNotFoundError as exc:
@@ -237,5 +334,7 @@ def web_page(
             f"web.enabled is true, which needs the Python package {exc.name}: pip install 'edge-agent[web]', or write "
             "false"
         ) from exc
-    with serving(settings, site, site.charts, None if state_dir is None else state_dir / SESSIONS_FILE, tell):
+    site.listen_at(inbound)
+    sessions = None if site.access is None else site.access.store.folder.parent / SESSIONS_FILE
+    with site.kept_frames, serving(site.config.web, site, site.charts, sessions, tell):
         yield

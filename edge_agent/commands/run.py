@@ -57,20 +57,17 @@ def run_as_configured(args: argparse.Namespace, stop: threading.Event, words: La
     from edge_agent.models.spec import find_models_dir
     from edge_agent.remote import in_force
     from edge_agent.remote.control import RemoteAccess
-    from edge_agent.remote.last_good import load_or_last_good
     from edge_agent.settings.problems import said
 
-    local, missing = load_or_last_good(args.config, in_force.find_state_dir(args.config))
+    local = configuration.load(args.config)
     start_logging(local.log, secrets_of(local))
     log_uncaught()
-    if missing is not None:
-        log.error("%s", missing)
     for caution in configuration.cautions(local, args.config):
         log.warning("%s: %s", args.config, said(caution))
     models_dir = find_models_dir(args.models_dir or local.models_dir)
     store = in_force.find_config_store(local, args.config)
     begun = in_force.begin(local, store, models_dir)
-    access = RemoteAccess(begun, store, models_dir)
+    access = RemoteAccess(begun, store, models_dir, args.config.absolute())
     try:
         start_logging(begun.config.log, secrets_of(begun.config))
         afresh = run_agent(begun.config, models_dir, stop, until_end=args.until_end, access=access, words=words)

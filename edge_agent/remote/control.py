@@ -38,11 +38,12 @@ COMMAND = "command/"
 @dataclass(frozen=True)
 class RemoteAccess:
     """What a process knows of changes from afar before it runs: what it began with, where that is stored, and the
-    files that commands work with."""
+    files that commands work with; `config_file` is the device's own file of settings."""
 
     begun: InForce
     store: ConfigStore
     models_dir: Path
+    config_file: Path | None = None
 
 
 class RemoteControl:

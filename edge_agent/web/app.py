@@ -17,7 +17,20 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from edge_agent.web import commands, config, live, login, openapi, read, readings, status, streams
+from edge_agent.web import (
+    calibration,
+    commands,
+    config,
+    doctor,
+    live,
+    login,
+    openapi,
+    read,
+    readings,
+    rehearsal,
+    status,
+    streams,
+)
 from edge_agent.web.endpoint import Call, Door, Endpoint, answered, content_of, json_body, parsed_query, refusal
 from edge_agent.web.locks import Visitor
 from edge_agent.web.site import Refused
@@ -35,6 +48,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *config.ENDPOINTS,
     *commands.ENDPOINTS,
     *read.ENDPOINTS,
+    *rehearsal.ENDPOINTS,
+    *calibration.ENDPOINTS,
+    *doctor.ENDPOINTS,
     *openapi.ENDPOINTS,
 )
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import ClientDisconnect, Request
@@ -24,8 +24,12 @@ from edge_agent.web.locks import Locks, Visitor
 from edge_agent.web.pictures import Pictures
 from edge_agent.web.site import Refused, WebSite
 
+if TYPE_CHECKING:
+    from edge_agent.web.doctor import Examinations
+
 JSON = "application/json"
 MAX_BODY_BYTES = 131_072  # of JSON; pictures have a bound of their own
+THROWN_AWAY_BYTES = 4_194_304
 BODY_TIMEOUT_S = 20.0  # from one piece of a body to the next
 MAX_PROBLEMS = 20
 
@@ -41,6 +45,8 @@ class Door:
     pictures: Pictures
     charts: Charts
     slow: Executor
+    examinations: Examinations
+    rehearsing: asyncio.Lock
     live: int = 0  # answers under way that have no end
 
     async def aside(self, work: Callable[..., Any], *args: Any) -> Any:
@@ -149,27 +155,39 @@ def _parsed(query: Query, text: str | None) -> Any:
 
 
 async def content_of(request: Request, max_bytes: int) -> bytes:
-    """The body; Refused with 413 as soon as it is known to be too long, with 408 where it does not come."""
+    """The body; Refused with 413 where it is too long, as soon as that is known, with 408 where it does not come.
+
+    Some of a body that is too long is taken and thrown away: who is still sending does not hear an answer.
+    """
     too_long = Refused(413, "too_large", f"the body has more than {max_bytes} bytes", {"Connection": "close"})
-    declared = request.headers.get("content-length", "0")
-    if declared.isdigit() and int(declared) > max_bytes:
+    declared = request.headers.get("content-length", "")
+    known_bytes = int(declared) if declared.isdigit() and len(declared) < 19 else None
+    if known_bytes is not None and known_bytes > max_bytes + THROWN_AWAY_BYTES:
         raise too_long
     pieces: list[bytes] = []
     size_bytes = 0
-    stream = request.stream()
+    async for piece in in_time(request.stream()):
+        size_bytes += len(piece)
+        if size_bytes <= max_bytes:
+            pieces.append(piece)
+        elif size_bytes > max_bytes + THROWN_AWAY_BYTES:
+            break
+    if size_bytes > max_bytes:
+        raise too_long
+    return b"".join(pieces)
+
+
+async def in_time(stream: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    """The pieces of a body; Refused with 408 where the next one does not come, with 400 where the connection ended."""
     while True:
         try:
-            piece = await asyncio.wait_for(anext(stream), BODY_TIMEOUT_S)
+            yield await asyncio.wait_for(anext(stream), BODY_TIMEOUT_S)
         except StopAsyncIteration:
-            return b"".join(pieces)
+            return
         except (TimeoutError, asyncio.TimeoutError):
             raise Refused(408, "too_slow", f"no more of the body came for {BODY_TIMEOUT_S:g} s") from None
         except ClientDisconnect:
             raise Refused(400, "gone", "the connection ended within the body") from None
-        size_bytes += len(piece)
-        if size_bytes > max_bytes:
-            raise too_long
-        pieces.append(piece)
 
 
 async def json_body(request: Request, model: type[BaseModel] | None) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass
 
 from edge_agent.records import json_bytes
 from edge_agent.web.config import reported_now
@@ -18,13 +19,24 @@ AT_ONCE = 20  # of one kind; of more the newest go out
 PING_S = 10.0
 
 
+@dataclass(frozen=True)
+class State:
+    """A state as it is: the kind of its event, what tells it from others of the kind, what it says, and the part of
+    that whose change is news: a time that passes is none."""
+
+    kind: str
+    name: str
+    payload: bytes
+    telling: bytes
+
+
 async def pieces(call: Call, with_readings: bool) -> AsyncIterator[bytes]:
     """The newest of each state, then whatever is new; a viewer that is slow misses readings, and gets the newest."""
     clock = asyncio.get_running_loop().time
     rings = [("item", call.site.items), ("event", call.site.events)]
     rings += [("reading", call.site.readings)] if with_readings else []
     numbers = {kind: ring.last for kind, ring in rings}
-    said: dict[str, bytes] = {}
+    said: dict[tuple[str, str], bytes] = {}
     looked_s, spoke_s = -TURN_S, clock()
     yield b"retry: 2000\n\n"
     while True:
@@ -34,7 +46,7 @@ async def pieces(call: Call, with_readings: bool) -> AsyncIterator[bytes]:
             out += [event(kind, entry.payload) for entry in entries]
         if clock() - looked_s >= TURN_S:
             looked_s = clock()
-            out += changed(said, states(call))
+            out += changed(said, await states(call))
         if clock() - spoke_s >= PING_S and not out:
             out.append(b": ping\n\n")
         if out:
@@ -50,31 +62,32 @@ def newest_after(ring: Ring, number: int) -> tuple[list[Entry], int]:
     return entries[-AT_ONCE:], following
 
 
-def states(call: Call) -> Iterator[tuple[str, str, bytes, bytes]]:
-    """Every state as it is: an event's kind, what tells it from others of its kind, what it says, and the part of that
-    whose change is news: a time that passes is none."""
+async def states(call: Call) -> list[State]:
+    """Every state as it is."""
     health = health_of(call.site)
-    yield "health", "", json_bytes(health), json_bytes({**health, "uptime_s": None})
+    found = [State("health", "", json_bytes(health), json_bytes({**health, "uptime_s": None}))]
     telemetry = call.site.telemetry()
     if telemetry is not None:
-        yield "telemetry", "", telemetry, telemetry
+        found.append(State("telemetry", "", telemetry, telemetry))
     for row in camera_rows(call.site):
         payload = row.model_dump_json().encode()
-        yield "camera", row.name, payload, payload
+        found.append(State("camera", row.name, payload, payload))
+    calibration = json_bytes(await call.door.aside(call.site.calibration))
+    found.append(State("calibration", "", calibration, calibration))
     reported = reported_now(call.site)
     if reported is not None:
         trial = reported["trial"]
         counting = None if trial is None else trial["remaining_s"] is not None
-        yield "config", "", json_bytes(reported), json_bytes({**reported, "trial": counting})
+        found.append(State("config", "", json_bytes(reported), json_bytes({**reported, "trial": counting})))
+    return found
 
 
-def changed(said: dict[str, bytes], states: Iterator[tuple[str, str, bytes, bytes]]) -> Iterator[bytes]:
+def changed(said: dict[tuple[str, str], bytes], states: Iterable[State]) -> Iterator[bytes]:
     """The events of those states that differ from what was said, which is brought up to date."""
-    for kind, name, payload, telling in states:
-        key = f"{kind} {name}"
-        if said.get(key) != telling:
-            said[key] = telling
-            yield event(kind, payload)
+    for state in states:
+        if said.get((state.kind, state.name)) != state.telling:
+            said[state.kind, state.name] = state.telling
+            yield event(state.kind, state.payload)
 
 
 async def live(call: Call) -> Live:

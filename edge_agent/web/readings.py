@@ -13,9 +13,11 @@ from starlette.responses import Response
 from edge_agent.schema.payloads import Result
 from edge_agent.web.endpoint import Call, Endpoint, Query, Said, answered
 from edge_agent.web.ring import Entry, Ring
+from edge_agent.web.site import Refused
 from edge_agent.web.streams import EVENT_STREAM, Live, events
 
 CSV = "text/csv"
+JPEG = "image/jpeg"
 MOST_ROWS = 2000
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the beginning of one
 COLUMNS = ("id", "camera", "seq", "captured_at", "verdict", "reason", "text")
@@ -65,6 +67,14 @@ async def readings(call: Call) -> Any:
 async def items(call: Call) -> Any:
     """Items, a page or as they come."""
     return await _answer(call, call.site.items, "items", "item")
+
+
+async def evidence(call: Call) -> Response:
+    """What an item looked like."""
+    content = await call.door.aside(call.site.evidence, call.path["id"])
+    if content is None:
+        raise Refused(404, "no_evidence", "there is no picture of this item, or not any more")
+    return Response(content, 200, media_type=JPEG)
 
 
 async def readings_table(call: Call) -> Response:
@@ -166,6 +176,7 @@ ENDPOINTS = (
         also=EVENT_STREAM,
         refusals=(404, 503),
     ),
+    Endpoint("GET", "/v1/items/{id}/evidence.jpg", evidence, "What an item looked like", {200: JPEG}, refusals=(404,)),
     Endpoint("GET", "/v1/readings.csv", readings_table, "What was read, as a table", {200: CSV}, query=(CAMERA, QUERY)),
     Endpoint("GET", "/v1/items.csv", items_table, "Items, as a table", {200: CSV}, query=(CAMERA, QUERY)),
 )

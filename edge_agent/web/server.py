@@ -22,6 +22,7 @@ from edge_agent.errors import ConfigError
 from edge_agent.transports.base import Backoff
 from edge_agent.web.app import make_app
 from edge_agent.web.bell import Bell
+from edge_agent.web.doctor import Examinations
 from edge_agent.web.endpoint import Door
 from edge_agent.web.history import DAY_S, Charts
 from edge_agent.web.locks import Locks
@@ -103,7 +104,9 @@ class Server:
     async def _open(self, listening: socket.socket, slow: ThreadPoolExecutor) -> None:
         settings = self._settings
         bell = Bell()
-        door = Door(self._site, settings, self._locks, bell, Pictures(slow), self._charts, slow)
+        door = Door(
+            self._site, settings, self._locks, bell, Pictures(slow), self._charts, slow, Examinations(), asyncio.Lock()
+        )
         self._site.watch(bell.ring)
         server = uvicorn.Server(
             uvicorn.Config(

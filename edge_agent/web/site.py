@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
-from edge_agent.config import Config
+from edge_agent.config import Config, RoiConfig
 from edge_agent.records import Frame, Reading
+from edge_agent.verify.expectation import Expectation
 from edge_agent.web.ring import Ring
+
+if TYPE_CHECKING:
+    from edge_agent.web.kept import Kept
 
 
 class Refused(Exception):
@@ -46,6 +51,10 @@ class WebSite(Protocol):
     """Items, as they are published."""
     events: Ring
     """Events, as they are published."""
+    config_file: Path | None
+    """The file of settings that the agent was started with."""
+    models_dir: Path
+    """The folder of the models."""
 
     @property
     def device(self) -> str:
@@ -113,4 +122,24 @@ class WebSite(Protocol):
 
     def roll_back(self) -> None:
         """Takes back the configuration on trial or in force, in favour of the one before. Raises Refused."""
+        ...
+
+    def kept(self, camera: str) -> Sequence[Kept]:
+        """The frames of a camera with text that were read last, oldest first."""
+        ...
+
+    def reread(self, kept: Kept, rois: Mapping[str, RoiConfig], expectation: Expectation) -> Future[Reading]:
+        """Reads a kept picture again, in other regions and by other masks; raises as `read`."""
+        ...
+
+    def evidence(self, item_id: str) -> bytes | None:
+        """What an item looked like, a JPEG; None where that is not kept. May wait for the disk."""
+        ...
+
+    def calibration(self) -> Mapping[str, Any]:
+        """How far a calibration is, `progress`, and what is in use, `models`. May wait for the disk."""
+        ...
+
+    def report(self, model: str) -> Path | None:
+        """The report of a model's last calibration, HTML; None where there is none."""
         ...
