@@ -61,7 +61,7 @@ export function proposed(field, value) {
 
 /** A mask that a text fits: its digits may be others, and so may its letters, but not those that it begins with. */
 export function maskOf(text) {
-  const [, head, tail] = /^([^0-9Aa*?\\]*)(.*)$/su.exec(text);
-  const mask = [...tail].map((one) => (/[0-9]/.test(one) ? "9" : /\p{Lu}/u.test(one) ? "A" : /\p{Ll}/u.test(one) ? "a" : /[*?\\]/.test(one) ? `\\${one}` : one));
-  return head + mask.join("");
+  const [, head, tail] = /^([^0-9Aa*?\\/]*)(.*)$/su.exec(text);
+  const placeholder = (one) => (/[0-9]/.test(one) ? "9" : /[A-Z]/.test(one) ? "A" : /[a-z]/.test(one) ? "a" : null);
+  return head + [...tail].map((one) => placeholder(one) ?? (/[*?\\/]/.test(one) ? `\\${one}` : one)).join("");
 }

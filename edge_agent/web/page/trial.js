@@ -8,7 +8,7 @@ import { t } from "./texts.js";
 
 const TICK_MS = 1000;
 
-/** `changed()` is called when other settings than before are in force. */
+/** `changed(rolledBack)` is called when other settings than before are in force. */
 export class Trial {
   constructor(changed) {
     this.changed = changed;
@@ -50,7 +50,8 @@ export class Trial {
     this.#say(...(told[code] ?? ["warn", why]));
     this.back.hidden = code === 400 || (code === 500 && active === null);
     if (code === 202) this.#count(trial);
-    if (before && before.code === 202 && code === 500) this.changed();
+    const other = before && (before.active_version !== active || before.code !== code);
+    if (other && code !== 400) this.changed(code === 500 || active === null);
   }
 
   #say(sign, words) {
@@ -77,7 +78,6 @@ export class Trial {
     this.back.disabled = true;
     try {
       await ask("/v1/config/rollback", { method: "POST", body: {} });
-      this.changed();
     } catch (error) {
       this.left.textContent = error.message;
     }

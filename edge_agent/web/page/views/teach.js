@@ -37,7 +37,7 @@ class TeachView {
     this.save = button(t("teach.save"), () => this.#save(), { kind: "primary" });
     this.discard = button(t("teach.discard"), () => this.#open(this.camera));
     this.problem = make("p.problem", { role: "alert" });
-    this.trial = new Trial(() => this.#open(this.camera));
+    this.trial = new Trial((rolledBack) => (rolledBack || !this.#patch()) && this.#open(this.camera));
     this.element = make(
       "div.teach",
       {},
