@@ -57,11 +57,14 @@ def run_as_configured(args: argparse.Namespace, stop: threading.Event, words: La
     from edge_agent.models.spec import find_models_dir
     from edge_agent.remote import in_force
     from edge_agent.remote.control import RemoteAccess
+    from edge_agent.remote.last_good import load_or_last_good
     from edge_agent.settings.problems import said
 
-    local = configuration.load(args.config)
+    local, missing = load_or_last_good(args.config, in_force.find_state_dir(args.config))
     start_logging(local.log, secrets_of(local))
     log_uncaught()
+    if missing is not None:
+        log.error("%s", missing)
     for caution in configuration.cautions(local, args.config):
         log.warning("%s: %s", args.config, said(caution))
     models_dir = find_models_dir(args.models_dir or local.models_dir)
