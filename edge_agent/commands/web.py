@@ -1,4 +1,4 @@
-"""`edge-agent web set-password|add-token|remove-token`: what opens the page, kept as hashes."""
+"""`edge-agent web set-password|add-token|remove-token|openapi`: what opens the page, and what it answers."""
 
 from __future__ import annotations
 
@@ -36,6 +36,12 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     remove.add_argument("file", type=Path, metavar="FILE", help="the file of tokens")
     remove.add_argument("name", metavar="NAME", help="whose it is")
     remove.set_defaults(func=remove_token)
+    openapi = actions.add_parser(
+        "openapi",
+        help="what the page's HTTP door answers, as an OpenAPI document",
+        description="Prints the OpenAPI 3.1 document that a running agent serves at /v1/openapi.json.",
+    )
+    openapi.set_defaults(func=print_openapi)
 
 
 def set_password(args: argparse.Namespace) -> int:
@@ -81,6 +87,19 @@ def remove_token(args: argparse.Namespace) -> int:
     except OSError as exc:
         raise cannot_write(args.file, exc) from exc
     print(f"{args.file}: {args.name} removed; it takes effect with the agent's next start", file=sys.stderr)
+    return EXIT_OK
+
+
+def print_openapi(args: argparse.Namespace) -> int:
+    """Prints the document; 0. ConfigError without starlette."""
+    try:
+        from edge_agent.web.app import ENDPOINTS
+        from edge_agent.web.openapi import document, text
+    except ModuleNotFoundError as exc:
+        if exc.name is None or exc.name.partition(".")[0] == "edge_agent":
+            raise
+        raise ConfigError(f"it needs the Python package {exc.name}: pip install 'edge-agent[web]'") from exc
+    sys.stdout.write(text(document(ENDPOINTS)))
     return EXIT_OK
 
 

@@ -12,7 +12,7 @@ from edge_agent.web.endpoint import Call, Endpoint, Said, answered
 from edge_agent.web.site import Refused
 
 
-class Wish(BaseModel):
+class CommandCall(BaseModel):
     """With what a command is to be carried out: docs/mqtt.md has the arguments of each."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -53,7 +53,7 @@ ENDPOINTS = (
         send,
         "Send a command; what becomes of it is asked for by its id",
         {202: Reply},
-        body=Wish,
+        body=CommandCall,
         refusals=(404, 409, 429),
     ),
     Endpoint("GET", "/v1/commands/{id}", look, "What became of a command", {200: Reply}, refusals=(404,)),

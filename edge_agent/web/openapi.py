@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -15,6 +15,9 @@ from starlette.responses import Response
 from edge_agent.schema.documents import PlainSchema
 from edge_agent.web.endpoint import JSON, Answer, Call, Endpoint, Query, Said, answered
 
+Mode = Literal["serialization", "validation"]
+SAID: Mode = "serialization"
+HEARD: Mode = "validation"
 PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 REFUSALS = {
     400: "A parameter is wrong",
@@ -60,10 +63,12 @@ class Document(Said):
 def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """The OpenAPI 3.1 document."""
     rows = list(endpoints)
-    models: set[type[BaseModel]] = {Error, *(model for row in rows for model in _models(row))}
-    ordered = sorted(models, key=lambda model: model.__name__)
+    said: set[type[BaseModel]] = {Error}
+    for row in rows:
+        said.update(answer for answer in row.answers.values() if isinstance(answer, type))
+    models = [(model, SAID) for model in said] + [(row.body, HEARD) for row in rows if row.body is not None]
     _, definitions = models_json_schema(
-        [(model, "serialization") for model in ordered],
+        sorted(models, key=lambda each: each[0].__name__),
         ref_template="#/components/schemas/{model}",
         schema_generator=PlainSchema,
     )
@@ -76,7 +81,7 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         "security": [{"session": []}, {"token": []}],
         "paths": paths,
         "components": {
-            "schemas": definitions["$defs"],
+            "schemas": dict(sorted(definitions["$defs"].items())),
             "securitySchemes": {
                 "session": {"type": "apiKey", "in": "cookie", "name": "edge_agent_session"},
                 "token": {"type": "http", "scheme": "bearer"},
@@ -88,12 +93,6 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
 def text(made: Mapping[str, Any]) -> str:
     """The document as it is written."""
     return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
-
-
-def _models(row: Endpoint) -> Iterator[type[BaseModel]]:
-    yield from (answer for answer in row.answers.values() if isinstance(answer, type))
-    if row.body is not None:
-        yield row.body
 
 
 def _operation(row: Endpoint) -> dict[str, Any]:

@@ -32,7 +32,7 @@ EXAMPLES = 12
 MAX_TEXT_CHARS = 500
 
 
-class Wish(Section):
+class OtherSettings(Section):
     """Other settings of a camera."""
 
     camera: CameraName
@@ -71,7 +71,7 @@ class Counts(Said):
 
 async def rehearse(call: Call) -> Counts:
     """What would have come of it; one at a time."""
-    wish: Wish = call.body
+    wish: OtherSettings = call.body
     call.known_camera(wish.camera)
     settings = call.site.config.cameras[wish.camera]
     rois = settings.rois if wish.rois is None else wish.rois
@@ -189,7 +189,7 @@ ENDPOINTS = (
         rehearse,
         "What the frames read last would have said with other regions and expectations",
         {200: Counts},
-        body=Wish,
+        body=OtherSettings,
         refusals=(404, 429, 503),
     ),
 )
