@@ -16,6 +16,7 @@ from edge_agent.errors import EdgeAgentError
 COMMANDS = {
     "run": "edge_agent.commands.run:add_parser",
     "read": "edge_agent.commands.read:add_parser",
+    "replay": "edge_agent.commands.replay:add_parser",
     "demo": "edge_agent.commands.demo:add_parser",
     "models": "edge_agent.commands.models:add_parser",
     "build": "edge_agent.commands.build:add_parser",

@@ -9,9 +9,9 @@ import stat
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -22,10 +22,13 @@ from edge_agent import config as config_file
 from edge_agent.commands.output import leave_quietly, tolerate_any_text
 from edge_agent.config import CameraConfig, Config
 from edge_agent.errors import CameraError, ConfigError, FrameError
-from edge_agent.records import Field, Frame, Reading, json_bytes
+from edge_agent.records import Field, Frame, Reading, json_bytes, reason_to_json
 
 if TYPE_CHECKING:
+    from edge_agent.patterns import Pattern
     from edge_agent.pipeline import Pipeline
+    from edge_agent.verify.expectation import Expectation
+    from edge_agent.verify.judge import Judgement
 
 DRAWN_ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 JPEG_QUALITY = 92
@@ -39,6 +42,7 @@ examples:
   edge-agent read label.jpg
   edge-agent read photos/ --draw drawn/        write pictures with what was read
   edge-agent read line1.mp4 --json | jq .fields
+  edge-agent read loaf.jpg --config bakery.yaml --camera packing    PASS, FAIL or NO_READ, and why
 
 The exit code is 0 also where there is no text to read, and 1 when a file could not be read."""
 
@@ -65,6 +69,9 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="largest picture read (default: %(default)s)",
     )
     parser.add_argument("--config", metavar="FILE", type=Path, help="settings to read with (default: built in)")
+    parser.add_argument(
+        "--camera", metavar="NAME", help="read in this camera's regions, and give verdicts by what it expects"
+    )
     parser.add_argument("--models-dir", metavar="DIR", type=Path, help="where the models are (default: as configured)")
     parser.set_defaults(func=run)
 
@@ -86,14 +93,16 @@ def run(args: argparse.Namespace) -> int:
     settings = config_file.load(args.config) if args.config else config_file.without_file()
     drawer = Drawer.at(args.draw, args.paths) if args.draw else None
     show = show_json if args.json else show_table
+    judge = Judge.of(settings, args.camera)
     tolerate_any_text(sys.stdout)
     with open_pipeline(settings, args.models_dir) as pipeline:
+        pipeline.masks = judge.masks
         report = Report()
         try:
             for picture in pictures(args.paths, args.max_pixels, report):
-                reading = attempt(pipeline.read, picture, report)
+                reading = attempt(pipeline.read, judge.seen_by_camera(picture), report)
                 if reading is not None:
-                    show(picture, reading, sys.stdout)
+                    show(picture, reading, sys.stdout, judge.verdict(reading))
                     if drawer:
                         drawer.draw(picture, reading, report)
         except BrokenPipeError:
@@ -120,6 +129,53 @@ class Picture:
     @property
     def name(self) -> str:
         return str(self.source) if self.index is None else f"{self.source} frame {self.index}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a reading: the judgement, by the expectation of that id."""
+
+    expectation_id: str
+    judgement: Judgement
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What a camera's settings expect of what is read; without a camera nothing. Dates are compared with today's."""
+
+    camera: str | None
+    expectation: Expectation | None
+
+    @classmethod
+    def of(cls, settings: Config, camera: str | None) -> Judge:
+        """For `--camera NAME`; ConfigError where the settings have no such camera."""
+        from edge_agent.verify.expectation import of_camera
+
+        if camera is None:
+            return cls(None, None)
+        if camera not in settings.cameras:
+            known = ", ".join(settings.cameras) or "none"
+            raise ConfigError(f"--camera {camera}: the settings have no such camera; they have: {known}")
+        return cls(camera, of_camera(settings.cameras[camera]))
+
+    def masks(self, camera: str, region: str | None) -> Mapping[str, Pattern]:
+        """The patterns that the pipeline reads by."""
+        return {} if self.expectation is None else self.expectation.masks(region)
+
+    def seen_by_camera(self, picture: Picture) -> Picture:
+        """The picture as if the camera had given it, so that its regions are read."""
+        if self.camera is None:
+            return picture
+        return replace(picture, frame=replace(picture.frame, camera=self.camera))
+
+    def verdict(self, reading: Reading) -> Verdict | None:
+        """What becomes of a reading; None where nothing is expected."""
+        from edge_agent.verify.judge import day_of, judge_reading
+
+        if self.expectation is None:
+            return None
+        judgement = judge_reading(reading, self.expectation, day_of(time.time()))
+        return None if judgement is None else Verdict(self.expectation.id, judgement)
 
 
 @dataclass
@@ -255,14 +311,20 @@ def camera_name(path: Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", path.name)[:64] or "file"
 
 
-def show_json(picture: Picture, reading: Reading, stream: IO[str]) -> None:
-    """One line: the reading as in the MQTT result schema, and the path it came from."""
+def show_json(picture: Picture, reading: Reading, stream: IO[str], verdict: Verdict | None = None) -> None:
+    """One line: the reading as in the MQTT result schema, and the path it came from; its verdict where it has one."""
     source = os.fsencode(picture.source).decode("utf-8", "surrogateescape")
-    print(json_bytes({**reading.to_json(), "source": source}).decode(), file=stream, flush=True)
+    said: dict[str, object] = {**reading.to_json(), "source": source}
+    if verdict is not None:
+        said["verdict"] = verdict.judgement.verdict
+        said["reasons"] = [reason_to_json(reason) for reason in verdict.judgement.reasons]
+        said["expectation_id"] = verdict.expectation_id
+    print(json_bytes(said).decode(), file=stream, flush=True)
 
 
-def show_table(picture: Picture, reading: Reading, stream: IO[str]) -> None:
-    """A heading, then each line's number, confidence, text, and the fields found in it; then each code's."""
+def show_table(picture: Picture, reading: Reading, stream: IO[str], verdict: Verdict | None = None) -> None:
+    """A heading, then each line's number, confidence, text, and the fields found in it; then each code's, and the
+    verdict with each rule's."""
     count = f"{len(reading.lines)} line{'' if len(reading.lines) == 1 else 's'}" if reading.lines else reading.reason
     size = f"{reading.width_px}x{reading.height_px}"
     print(f"{printable(picture.name)}  {size}  {count}  {reading.timings_ms.get('total', 0):.0f} ms", file=stream)
@@ -276,7 +338,18 @@ def show_table(picture: Picture, reading: Reading, stream: IO[str]) -> None:
     for n, code in enumerate(reading.codes):
         meanings = ", ".join(meaning_of(f, ()) for f in reading.fields if f.codes[:1] == (n,))
         print(f"       {code.symbology}  {printable(code.text)}  {meanings}".rstrip(), file=stream)
+    if verdict is not None:
+        show_verdict(verdict, stream)
     stream.flush()
+
+
+def show_verdict(verdict: Verdict, stream: IO[str]) -> None:
+    """The verdict, then each rule's, with what was expected and seen where it is not PASS."""
+    print(f"  {verdict.judgement.verdict}  by {verdict.expectation_id}", file=stream)
+    for reason in verdict.judgement.reasons:
+        why = f": {reason.why}; expected {reason.expected}; seen {reason.seen or '-'}"
+        told = reason.rule if reason.verdict == "PASS" else reason.rule + why
+        print(f"    {reason.verdict:<8} {printable(told)}", file=stream)
 
 
 def meaning_of(found: Field, of_line: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ It covers ASCII. The GTINs begin with 952, the prefix that GS1 keeps for demonst
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -88,18 +89,34 @@ class RenderedLabel:
 
 def render_label(label: Label, width_px: int = DESIGN_WIDTH) -> RenderedLabel:
     """The label, `width_px` wide and 11/16 as high. Raises ConfigError where Pillow is not installed."""
+    if width_px < 160:
+        raise ValueError(f"a label {width_px} px wide cannot be read; expected at least 160")
+    size = (width_px, round(DESIGN_HEIGHT * width_px / DESIGN_WIDTH))
+    return _drawn(size, width_px / DESIGN_WIDTH, lambda sheet: LAYOUTS[label.layout](sheet, label))
+
+
+def draw_texts(width_px: int, height_px: int, rows: Sequence[tuple[float, float, str, float]]) -> RenderedLabel:
+    """Paper with texts: of each row the place of its capitals' top-left, what it says, and its size, px. Raises
+    ConfigError where Pillow is not installed."""
+
+    def draw(sheet: _Sheet) -> None:
+        for x, y, text, size_px in rows:
+            sheet.text(x, y, text, size_px)
+
+    return _drawn((width_px, height_px), 1.0, draw)
+
+
+def _drawn(size: tuple[int, int], scale: float, draw: Callable[[_Sheet], None]) -> RenderedLabel:
+    """What `draw` makes of a sheet of `size` px, `scale` px to its unit."""
     try:
         from PIL import Image, ImageDraw
     except ModuleNotFoundError as exc:
         raise ConfigError(
             "drawing the sample labels needs the Python package 'pillow'; run: pip install 'edge-agent[demo]'"
         ) from exc
-    if width_px < 160:
-        raise ValueError(f"a label {width_px} px wide cannot be read; expected at least 160")
-    size = (width_px, round(DESIGN_HEIGHT * width_px / DESIGN_WIDTH))
     picture = Image.new("RGB", (size[0] * SUPERSAMPLING, size[1] * SUPERSAMPLING), PAPER)
-    sheet = _Sheet(ImageDraw.Draw(picture), SUPERSAMPLING * width_px / DESIGN_WIDTH, [])
-    LAYOUTS[label.layout](sheet, label)
+    sheet = _Sheet(ImageDraw.Draw(picture), SUPERSAMPLING * scale, [])
+    draw(sheet)
     rgb = np.asarray(picture.resize(size, Image.Resampling.BOX), np.uint8)
     texts = tuple(PlacedText(placed.text, placed.quad / np.float32(SUPERSAMPLING)) for placed in sheet.placed)
     return RenderedLabel(np.ascontiguousarray(rgb[:, :, ::-1]), texts)

@@ -28,6 +28,7 @@ OTHER_READS = 2  # in a row that show something else: one may be a hand before t
 CHANGED_READS = 3  # in a row in which a line says something else: it is not misread, another item is there
 REACH_HEIGHTS = 1.5  # heights of a text that it may stand beside where it is expected
 ITEM_GAP_SHARE = 0.08  # of the picture: so long an empty stretch along the way separates two items
+LONGEST_GAP_S = 5.0  # between two readings of which one may continue the other
 CLEAR_STEP_PX = 4.0  # more than boxes of a resting text tremble
 SMOOTHING = 0.5  # share of the newest step in the belt's speed
 
@@ -98,11 +99,13 @@ class StillTracker:
         self.open: list[Draft] = []
         self._opener = opener
         self._gone_after_s = gone_after_s
+        self._before_mono = float("-inf")  # of the sighting before
         self._doubts: list[tuple[Sighting, frozenset[str]]] = []  # readings that say so, with what is new in them
 
     def see(self, sighting: Sighting) -> list[Draft]:
         gone: list[Draft] = []
-        if self.open and sighting.mono - self.open[0].last_mono > self._gone_after_s and not self._doubts:
+        before_mono, self._before_mono = self._before_mono, sighting.mono
+        if self.open and not self._doubts and is_gone(self.open[0], sighting, before_mono, self._gone_after_s):
             gone.append(self.open.pop())
         if sighting.is_empty:
             return gone
@@ -164,10 +167,14 @@ class ConveyorTracker:
         self._gone_after_s = gone_after_s
         self._way = None if direction == "auto" else np.array(WAYS[direction], np.float32)
         self._told_way = self._way is not None
+        self._before_mono = float("-inf")  # of the sighting before
         self._speed: Point | None = None  # of the belt, px/s
         self._top_px_s = 0.0  # the fastest it was, once it has moved clearly: it may stop and go on
 
     def see(self, sighting: Sighting) -> list[Draft]:
+        before_mono, self._before_mono = self._before_mono, sighting.mono
+        gone = [draft for draft in self.open if is_gone(draft, sighting, before_mono, self._gone_after_s)]
+        self.open = [draft for draft in self.open if draft not in gone]
         lines, codes = list(sighting.lines), list(sighting.codes)
         shown: list[tuple[Draft, dict[int, int | None], list[int]]] = []
         for draft in self.open:  # known lines first: what is new may stand between two items
@@ -188,10 +195,10 @@ class ConveyorTracker:
             codes = [n for n in codes if n not in new_codes]
             tracks.update(dict.fromkeys(new_lines))
             draft.add(sighting.frame, sighting.reading, tracks, [*own, *new_codes], sighting.mono)
-        gone = [draft for draft in self.open if self._has_gone(draft, sighting)]
-        self.open = [draft for draft in self.open if draft not in gone]
+        left = [draft for draft in self.open if self._has_left(draft, sighting)]
+        self.open = [draft for draft in self.open if draft not in left]
         self._begin(sighting, lines, codes)
-        return gone
+        return gone + left
 
     def _begin(self, sighting: Sighting, free: list[int], codes: list[int]) -> None:
         """New items from what belongs to none: what stands without a gap along the way is one."""
@@ -267,9 +274,8 @@ class ConveyorTracker:
                 first, last = min(first, start), max(last, end)
         return joined
 
-    def _has_gone(self, draft: Draft, sighting: Sighting) -> bool:
-        if sighting.mono - draft.last_mono > self._gone_after_s:
-            return True
+    def _has_left(self, draft: Draft, sighting: Sighting) -> bool:
+        """Whether the belt has carried an item that is not seen out of the picture."""
         if self._speed is None or draft.last_mono == sighting.mono:
             return False
         by = self._speed * np.float32(sighting.mono - draft.last_mono)
@@ -294,6 +300,15 @@ class ConveyorTracker:
     def _extent(self, draft: Draft) -> tuple[float, float]:
         spans = [self._span(quad) for quad in quads_of(draft)]
         return min(first for first, _ in spans), max(last for _, last in spans)
+
+
+def is_gone(draft: Draft, sighting: Sighting, before_mono: float, after_s: float) -> bool:
+    """Whether an item was not seen for so long that it is gone; `before_mono` is when the sighting before was.
+
+    Where nothing was looked at in between, because reading is slow, it may still be there.
+    """
+    was_there = draft.last_mono == before_mono
+    return sighting.mono - draft.last_mono > (max(after_s, LONGEST_GAP_S) if was_there else after_s)
 
 
 def quads_of(draft: Draft) -> list[Quad]:

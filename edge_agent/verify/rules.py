@@ -9,7 +9,7 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from rapidfuzz import fuzz
@@ -25,6 +25,8 @@ from edge_agent.verify.label import Label
 ALIKE = 0.6  # a text this like the expected one is that text, misprinted or misread; below, another
 CATALOGUE_ALIKE = 0.85  # of skeletons: 60 entries under noise of 9.6 % CER were told apart from there on
 MAX_SEEN_CHARS = 300
+MISMATCH = "pattern_mismatch"  # flag of a field that its pattern does not match
+CONTRADICTS = "contradicts_code"  # flag of fields that print and code say differently
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,17 @@ def _reason(rule: Rule, expected: str, seen: str, verdict: Verdict, why: str | N
     return Reason(words_of(rule), expected[:MAX_SEEN_CHARS], seen[:MAX_SEEN_CHARS], verdict, why)
 
 
-def _of_field(rule: Rule, field: Field | None, expected: str, holds: Callable[[str], bool]) -> Reason:
-    """A field whose value must hold: it passes where it is certain, and fails where no way to read it holds."""
+def _of_field(
+    rule: Rule, field: Field | None, expected: str, holds: Callable[[str], bool], judged_here: str = ""
+) -> Reason:
+    """A field whose value must hold: it passes where it is certain, and fails where no way to read it holds.
+
+    `judged_here` is a flag that says what this rule finds out by itself.
+    """
     if field is None:
         return _reason(rule, expected, "", "NO_READ", "absent")
     seen = field.value or field.text
-    if field.certain:
+    if without(field, judged_here).certain:
         return _reason(rule, expected, seen, *(("PASS", None) if holds(field.value) else ("FAIL", "differs")))
     if "ambiguous" in field.flags and field.alternatives:
         every = (field.value, *field.alternatives)
@@ -71,6 +78,11 @@ def _of_field(rule: Rule, field: Field | None, expected: str, holds: Callable[[s
             return _reason(rule, expected, " or ".join(every), "FAIL", "differs")
         return _reason(rule, expected, " or ".join(every), "NO_READ", "ambiguous")
     return _reason(rule, expected, f"{seen} ({doubts_of(field)})", "NO_READ", "uncertain")
+
+
+def without(field: Field, flag: str) -> Field:
+    """The field as it is but for one flag."""
+    return replace(field, flags=tuple(each for each in field.flags if each != flag))
 
 
 def doubts_of(field: Field) -> str:
@@ -88,7 +100,7 @@ def _text(rule: Rule, label: Label, today: Today) -> Reason:
     assert rule.text is not None
     wanted = _plain(rule.text)
     if rule.name is not None:
-        return _of_field(rule, label.field(rule.name), rule.text, lambda value: _plain(value) == wanted)
+        return _of_field(rule, label.field(rule.name), rule.text, lambda value: wanted in map(_plain, said_by(value)))
     if any(wanted in _plain(line.text) for line in label.lines):
         return _reason(rule, rule.text, rule.text, "PASS")
     return _nearest(rule, rule.text, label.lines, lambda text: fuzz.ratio(_plain(text), wanted) / 100)
@@ -100,7 +112,7 @@ def _pattern(rule: Rule, label: Label, today: Today) -> Reason:
     field = None if rule.name is None else label.field(rule.name)
     if rule.name is not None:
         text = "" if field is None else field.text
-        return _of_field(rule, field, rule.pattern, lambda value: matches(value) or matches(text))
+        return _of_field(rule, field, rule.pattern, lambda value: matches(value) or matches(text), MISMATCH)
     for line in label.lines:
         found = next((text for text in (line.text, *line.text.split()) if matches(text)), None)
         if found is not None:
@@ -113,7 +125,15 @@ def _one_of(rule: Rule, label: Label, today: Today) -> Reason:
     assert rule.name is not None and rule.one_of is not None
     values = frozenset(map(_plain, rule.one_of))
     expected = ", ".join(rule.one_of[:5]) + (f", ... ({len(rule.one_of)})" if len(rule.one_of) > 5 else "")
-    return _of_field(rule, label.field(rule.name), expected, lambda value: _plain(value) in values)
+    return _of_field(
+        rule, label.field(rule.name), expected, lambda value: not values.isdisjoint(map(_plain, said_by(value)))
+    )
+
+
+def said_by(value: str) -> tuple[str, ...]:
+    """What a field's value says: itself, and of a GS1 element string (`01=...;17=...`) the product's number, too."""
+    elements = dict(each.partition("=")[::2] for each in value.split(";"))
+    return (value, elements["01"]) if elements.get("01") else (value,)
 
 
 def _catalogue(rule: Rule, label: Label, today: Today) -> Reason:
@@ -192,11 +212,11 @@ def _equals(rule: Rule, label: Label, today: Today) -> Reason:
     other = label.field(field_name(rule.equals))
     if other is None:
         return _reason(rule, f"{rule.equals} read", "", "NO_READ", "absent")
-    if not other.certain:
+    if not without(other, CONTRADICTS).certain:
         return _reason(
             rule, f"{rule.equals} read", f"{other.value or other.text} ({doubts_of(other)})", "NO_READ", "uncertain"
         )
-    return _of_field(rule, label.field(rule.name), other.value, lambda value: _same(value, other))
+    return _of_field(rule, label.field(rule.name), other.value, lambda value: _same(value, other), CONTRADICTS)
 
 
 def _same(value: str, other: Field) -> bool:

@@ -62,6 +62,26 @@ def test_same_label_after_a_pause_is_another_item_and_after_a_flicker_the_same()
     assert len(film.items) == 2
 
 
+def test_slow_reading_makes_no_new_item_of_each_frame() -> None:
+    for settings in (STILL, CONVEYOR):
+        film = Film(replace_items(settings, gone_after_ms=600, decide_within_ms=60_000), verdict="FAIL")
+        for _ in range(5):
+            film.now += 1.5
+            film.show(label(*TEXTS))
+        film.lane.close(film.now)
+        assert [item.n_reads for item in film.items] == [5]
+
+
+def test_camera_that_showed_nothing_for_long_begins_anew() -> None:
+    for settings in (STILL, CONVEYOR):
+        film = Film(replace_items(settings, decide_within_ms=60_000), verdict="FAIL")
+        for _ in range(2):
+            film.now += 10.0
+            film.show(label(*TEXTS))
+        film.lane.close(film.now)
+        assert len(film.items) == 2
+
+
 def test_label_that_is_moved_by_hand_stays_one_item() -> None:
     film = Film(STILL)
     for n in range(10):

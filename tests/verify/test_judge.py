@@ -125,6 +125,26 @@ def test_uncertain_field_passes_no_kind_of_rule_and_breaks_none(flag: str) -> No
         assert flag in judgement.reasons[0].seen
 
 
+def test_field_that_contradicts_its_pattern_or_the_code_beyond_doubt_is_wrong_not_unread() -> None:
+    lot = field("lot", "L23458", flags=("pattern_mismatch",))
+    assert judged({"field": "lot", "pattern": "L9999A"}, fields=(lot,)).verdict == "FAIL"
+    doubtful = field("lot", "L23458", flags=("pattern_mismatch", "cut"))
+    assert judged({"field": "lot", "pattern": "L9999A"}, fields=(doubtful,)).verdict == "NO_READ"
+    printed = field("lot", "L2345C", flags=("contradicts_code",))
+    by_code = field("lot", "L2345B", flags=("contradicts_code",), source="barcode", lines=(), codes=(0,))
+    rule = {"field": "print.lot", "equals": "code.lot"}
+    assert judged(rule, fields=(printed, by_code), codes=(code(GS1),)).verdict == "FAIL"
+
+
+def test_products_number_is_found_in_a_gs1_code() -> None:
+    whole = field("barcode_digits", "01=09521234567011;17=270831", source="barcode", lines=(), codes=(0,))
+    for rule, verdict in (
+        ({"field": "code.gtin", "text": "09521234567011"}, "PASS"),
+        ({"field": "code.gtin", "one_of": ["09521234567028"]}, "FAIL"),
+    ):
+        assert judged(rule, fields=(whole,), codes=(code(GS1),)).verdict == verdict
+
+
 def test_corrected_field_is_not_passed() -> None:
     corrected = field("lot", "L2345B", corrections=(Correction(5, "8", "B"),))
     judgement = judged({"field": "lot", "pattern": "L9999A"}, fields=(corrected,))
