@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,22 +23,32 @@ from edge_agent.backends.build_job import Report
 from edge_agent.backends.choose import choose_backend, look, open_backend
 from edge_agent.backends.plan import BuildOptions, find_plans_dir
 from edge_agent.backends.trt_settings import TrtSettings
-from edge_agent.config import BackendConfig, Config, PipelineConfig, RoiConfig, TensorRtConfig
+from edge_agent.config import BackendConfig, CatalogueConfig, Config, PipelineConfig, RoiConfig, TensorRtConfig
 from edge_agent.errors import ConfigError, FrameError, ModelError
 from edge_agent.models import charset as charsets
 from edge_agent.models.spec import ModelSpec, Task, Variant, expected_files, require_files
 from edge_agent.patterns import Pattern
-from edge_agent.records import Frame, Reading, TextLine
+from edge_agent.records import Code, Frame, Reading, TextBox, TextLine
 from edge_agent.served_model import ServedModel
-from edge_agent.stages.field_extractor import FieldExtractor
+from edge_agent.stages.catalogue import read_catalogue
+from edge_agent.stages.code_reader import CodeReader
+from edge_agent.stages.field_extractor import Clock, FieldExtractor
+from edge_agent.stages.language import LabelLanguage
+from edge_agent.stages.prototype_vectors import PrototypeVectors
+from edge_agent.stages.quality import Flag, flaws
 from edge_agent.stages.reading_order import reading_order
+from edge_agent.stages.stacked import unstacked
 from edge_agent.stages.text_detector import DetectorSettings, TextDetector
 from edge_agent.stages.text_encoder import TextEncoder
 from edge_agent.stages.text_recogniser import RecogniserSettings, TextRecogniser
+from edge_agent.stages.text_search import Found, search
+from edge_agent.stages.token_classifier import TokenClassifier
+from edge_agent.stages.views import View, views_of
 
 log = logging.getLogger(__name__)
 
 NO_TEXT = "no_text"
+PROTOTYPES_FILE = "prototypes.npz"  # beside the plans
 USUAL_FRAME_PX = (1280, 720)
 LOOK_S = 1.0  # how often it is looked for a change of what is promoted
 
@@ -76,6 +87,11 @@ class Pipeline:
         self.engines = engines
         self.backend = backend
         self.models = models or {}
+        self._seen: tuple[Frame, tuple[View, ...]] | None = None
+        self._code_reader = CodeReader()
+        self._code_formats: Sequence[str] = ()
+        self._language = LabelLanguage(())
+        self._catalogue = CatalogueConfig()
         self.masks: Masks = lambda camera, region: {}
         self.rois: Mapping[str, Mapping[str, RoiConfig]] = {}  # by camera, its regions by name
         self.fingerprints = self._fingerprints()
@@ -90,43 +106,73 @@ class Pipeline:
         Raises FrameError when this frame cannot be processed, EngineError when an engine failed.
         """
         timings_ms: dict[str, float] = {}
+        lines: list[TextLine] = []
+        codes: list[Code] = []
+        quality: list[str] = []
         with opencv_errors_of(frame), timed(timings_ms, "total"):
-            with timed(timings_ms, "detect"):
-                self.detector.begin(frame.image)
-                self.fingerprints = self._fingerprints()  # now: of the engine that began, were it replaced since
-                probability = self.detector.probability(frame.image)
-                if self.backend.overlaps:
-                    self._begin(upcoming())
-                boxes = self.detector.boxes(probability, frame.image)
-            with timed(timings_ms, "recognise"):
-                lines = in_order(self.recogniser.recognise(frame.image, boxes))
+            views = self._views(frame)
+            for n, view in enumerate(views):
+                with timed(timings_ms, "detect"):
+                    self.detector.begin(view.image)
+                    self.fingerprints = self._fingerprints()  # now: of the engine that began, were it replaced since
+                    probability = self.detector.probability(view.image)
+                    if self.backend.overlaps:
+                        self._begin(views[n + 1 :], upcoming)
+                    found = search(view, probability, self.detector)
+                with timed(timings_ms, "recognise"):
+                    read, flags = read_in_order(self.recogniser, view, found)
+                    lines += read
+                    quality += flags
+                with timed(timings_ms, "decode"):
+                    codes += self._codes_of(view)
             with timed(timings_ms, "extract"):
-                fields = self.extractor.extract(lines)
+                fields = self.extractor.extract(lines, codes, partial(self.masks, frame.camera))
+                language = self._language.of(line.text for line in lines)
         return Reading(
             camera=frame.camera,
             seq=frame.seq,
             captured_at=frame.captured_at,
             width_px=frame.width_px,
             height_px=frame.height_px,
-            lines=lines,
+            lines=tuple(lines),
             fields=fields,
             timings_ms=timings_ms,
             engines=self.fingerprints,
             backend=self.backend_in_use,
             reason=None if lines else NO_TEXT,
             captured_mono=frame.captured_mono,
+            quality=tuple(dict.fromkeys(quality)),
+            codes=tuple(codes),
+            language=language,
         )
 
-    def _begin(self, following: Frame | None) -> None:
+    def _codes_of(self, view: View) -> Iterator[Code]:
+        """The codes of a view, in px of the frame."""
+        for code in self._code_reader.read(view.image, self._code_formats):
+            yield replace(code, quad=view.in_frame(code.quad), region=view.region)
+
+    def _views(self, frame: Frame) -> tuple[View, ...]:
+        """What is to be read of a frame; made once, for what the engine began with is known by its image."""
+        if self._seen is None or self._seen[0] is not frame:
+            self._seen = frame, views_of(frame.image, self.rois.get(frame.camera, {}))
+        return self._seen[1]
+
+    def _begin(self, views: Sequence[View], upcoming: Callable[[], Frame | None]) -> None:
+        """Begins the search in the first of the views, or of the next frame where there is none left."""
+        if views:
+            self.detector.begin(views[0].image)
+            return
+        following = upcoming()
         if following is None:
             return
         with suppress(FrameError), opencv_errors_of(following):  # raised again when that frame itself is read
-            self.detector.begin(following.image)
+            self.detector.begin(self._views(following)[0].image)
 
     def tune(self, config: Config) -> None:
         """From the next frame on, as the LIVE keys among these say; the others need a new pipeline."""
         settings = config.pipeline
         self.rois = {name: camera.rois for name, camera in config.cameras.items()}
+        self._seen = None
         self.detector.settings = replace(
             self.detector.settings,
             pixel_threshold=settings.pixel_threshold,
@@ -137,7 +183,13 @@ class Pipeline:
         self.recogniser.settings = replace(
             self.recogniser.settings, min_confidence=settings.min_confidence, doubt_margin=settings.doubt_margin
         )
-        self.extractor.tune(config.fields)
+        catalogue = None
+        if config.catalogue != self._catalogue:
+            catalogue = read_catalogue(config.catalogue.names, config.catalogue.file)
+            self._catalogue = config.catalogue
+        self.extractor.tune(config.fields, catalogue)
+        self._code_formats = config.fields.codes
+        self._language = LabelLanguage(config.pipeline.languages)
 
     def attend(self) -> Condition:
         """Puts engines to use that were built or promoted meanwhile, and says how the pipeline serves; for between two
@@ -215,9 +267,16 @@ def with_models(condition: Condition, models: Iterable[ServedModel]) -> Conditio
     return replace(condition, reason="; ".join(notes)) if notes else condition
 
 
-def in_order(lines: tuple[TextLine, ...]) -> tuple[TextLine, ...]:
-    """Lines as a person would read them; only once they are read it is known which way their text runs."""
-    return tuple(lines[n] for n in reading_order([line.box.quad for line in lines]))
+def read_in_order(recogniser: TextRecogniser, view: View, found: Found) -> tuple[list[TextLine], tuple[Flag, ...]]:
+    """The lines of a view as a person would read them, in px of the frame, and what is wrong with its picture; only
+    once they are read it is known which way their text runs."""
+    lines = unstacked(recogniser.recognise(found.image, found.boxes, view.upright))
+    order = reading_order([line.box.quad for line in lines])
+    in_frame = [
+        replace(lines[n], region=view.region, box=TextBox(view.in_frame(lines[n].box.quad), lines[n].box.score))
+        for n in order
+    ]
+    return in_frame, found.quality + flaws(view.image, [line.box.quad for line in lines], found.quality)
 
 
 @contextmanager
@@ -235,7 +294,7 @@ def timed(timings_ms: dict[str, float], stage: str, clock: Callable[[], float] =
     """Adds the wall time spent inside to `timings_ms`, in ms."""
     began = clock()
     yield
-    timings_ms[stage] = (clock() - began) * 1e3
+    timings_ms[stage] = timings_ms.get(stage, 0.0) + (clock() - began) * 1e3
 
 
 def load_pipeline(
@@ -246,12 +305,14 @@ def load_pipeline(
     serve_while_building: bool = False,
     float_only: bool = False,
     wrap: Wrap | None = None,
+    clock: Clock = time.time,
 ) -> Pipeline:
     """The pipeline that `config` describes, its engines loaded; `report` is told how far a build of plans is.
 
     It waits for builds, unless `serve_while_building`: then something else reads meanwhile, where there is something,
     and whoever reads calls `attend` between frames. A calibrated artefact that is promoted serves in place of its float
-    model, unless `float_only`. Stages get what `wrap` makes of their engine.
+    model, unless `float_only`. Stages get what `wrap` makes of their engine. `clock` gives unix seconds that dates are
+    judged by, None while they cannot be believed.
     Raises ConfigError or ModelError naming what is wrong or missing; nothing stays open then.
     """
     cv2.setNumThreads(1)  # its pool would spin against the engines' own: 1.3x slower on 2 cores
@@ -264,7 +325,13 @@ def load_pipeline(
         detector = loader.detector(settings)
         recogniser = loader.recogniser(settings)
         encoder = loader.encoder(settings)
-        extractor = FieldExtractor(config.fields, encoder)
+        extractor = FieldExtractor(
+            config.fields,
+            encoder,
+            clock,
+            tagger=loader.tagger(settings),
+            kept=None if encoder is None else PrototypeVectors(find_plans_dir(models_dir) / PROTOTYPES_FILE),
+        )
         opened.pop_all()
     pipeline = Pipeline(detector, recogniser, extractor, loader.engines, backend, loader.models)
     pipeline.tune(config)
@@ -376,6 +443,17 @@ class Loader:
             raise ModelError(f"{spec.name} has no tokenizer; name one under source.files.tokenizer in its model.yaml")
         engine = self.engine("encode", spec, "full", values_of(spec.encoder, "max_tokens", "prefix"))
         return TextEncoder(engine, tokenizer, spec.encoder.max_tokens, spec.encoder.prefix)
+
+    def tagger(self, settings: PipelineConfig) -> TokenClassifier | None:
+        if settings.tagger is None:
+            return None
+        spec = self.spec(settings.tagger, "token_classification")
+        assert spec.tagger is not None
+        tokenizer = require_files(spec, self.models_dir).tokenizer
+        if tokenizer is None:
+            raise ModelError(f"{spec.name} has no tokenizer; name one under source.files.tokenizer in its model.yaml")
+        engine = self.engine("tag", spec, "full", values_of(spec.tagger, "max_tokens", "labels"))
+        return TokenClassifier(engine, tokenizer, spec.tagger.labels, spec.tagger.max_tokens, spec.tagger.threshold)
 
     def spec(self, name: str, task: Task) -> ModelSpec:
         """The declared model, which must be for `task`."""

@@ -28,6 +28,7 @@ class DetectorSettings:
     box_threshold: float = 0.5
     unclip_ratio: float = 1.6
     max_boxes: int = 500
+    max_windows: int = 6
 
 
 class TextDetector:

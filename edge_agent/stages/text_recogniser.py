@@ -19,6 +19,14 @@ from edge_agent.stages.lattice import NOTHING, Alphabet, Spelling, doubtful, joi
 TALL = 1.5  # height over width from which a box may hold turned text
 STACKED = 3.0  # height over width above which a box is no lone upright character
 
+# Whether lines stand on their heads is tried on a few that are read badly: it costs as much as reading them did.
+BADLY = 0.8  # confidence below which a line is
+LONG = 2.5  # width over height of a line that is worth trying
+PROBES = 2
+PAGE = 0.1  # how much more confident a line must be to stand otherwise than its page
+
+TOO_SMALL_PX = 12.5  # height of a box: text of size 8 (12 px) loses letters, that of size 10 (13 px) does not
+
 # How near to the frame's border a text counts as cut, in heights of its box. Boxes of cut texts were seen to stop up
 # to 0.24 short of it at their ends, where the cut went through a space or a thin letter, and 0.01 across.
 CUT_END = 0.25
@@ -77,20 +85,59 @@ class TextRecogniser:
         self.alphabet = Alphabet(charset, codes)
         self.settings = settings
 
-    def recognise(self, image: Image, boxes: Sequence[TextBox]) -> tuple[TextLine, ...]:
+    def recognise(self, image: Image, boxes: Sequence[TextBox], upright: bool = False) -> tuple[TextLine, ...]:
         """One line per box that could be read with enough confidence, in the boxes' order.
 
-        A tall box is read in every direction its shape allows and the most confident one wins, so that a lone
-        upright `1` is not turned and a text running up or down is.
+        Unless text is known to be `upright`: a tall box is read in every direction its shape allows and the most
+        confident one wins, so that a lone upright `1` is not turned and a text running up or down is; and where long
+        lines are read badly, it is looked whether they stand on their heads.
         """
-        choices = [(n, quad) for n, box in enumerate(boxes) for quad in directions(box.quad)]
-        texts = self.read_quads(image, [quad for _, quad in choices])
-        best: dict[int, TextLine] = {}
-        for (n, quad), spelling in zip(choices, texts, strict=True):
-            if spelling.text and spelling.confidence > (best[n].confidence if n in best else 0.0):
-                flags = ("cut",) if touches_edge(quad, image.shape[1], image.shape[0]) else ()
+        ways = [(box.quad,) if upright else directions(box.quad) for box in boxes]
+        read = self._read_ways(image, boxes, ways)
+        if not upright:
+            read = self._read_on_their_heads(image, boxes, read)
+        return tuple(line for line in read if line is not None and line.confidence >= self.settings.min_confidence)
+
+    def _read_ways(
+        self, image: Image, boxes: Sequence[TextBox], ways: Sequence[Sequence[Quad]]
+    ) -> list[TextLine | None]:
+        """Of each box the most confident of its ways to be read; None where nothing was read."""
+        choices = [(n, quad) for n, quads in enumerate(ways) for quad in quads]
+        best: list[TextLine | None] = [None] * len(boxes)
+        for (n, quad), spelling in zip(choices, self.read_quads(image, [quad for _, quad in choices]), strict=True):
+            if spelling.text and spelling.confidence > confidence_of(best[n]):
+                flags = flags_of(quad, image.shape[1], image.shape[0])
                 best[n] = self._line(spelling, TextBox(quad, boxes[n].score), flags)
-        return tuple(best[n] for n in sorted(best) if best[n].confidence >= self.settings.min_confidence)
+        return best
+
+    def _read_on_their_heads(
+        self, image: Image, boxes: Sequence[TextBox], read: list[TextLine | None]
+    ) -> list[TextLine | None]:
+        """The same lines, or those read the other way up where that is the better way for a long bad one and then for
+        the page as a whole."""
+        level = [n for n, box in enumerate(boxes) if len(directions(box.quad)) == 1]
+        bad = [
+            n
+            for n in level
+            if confidence_of(read[n]) < BADLY and boxes[n].quad.width_px > LONG * boxes[n].quad.height_px
+        ]
+        probes = sorted(bad, key=lambda n: -boxes[n].quad.width_px)[:PROBES]
+        over = self._turned(image, boxes, probes)
+        if not any(confidence_of(over[n]) > max(BADLY, confidence_of(read[n]) + PAGE) for n in probes):
+            return read
+        over = {**over, **self._turned(image, boxes, [n for n in level if n not in over])}
+        gain = sum(boxes[n].quad.width_px * (confidence_of(over[n]) - confidence_of(read[n])) for n in level)
+        if gain <= 0:
+            return read
+        # what reads both ways, 8 or SOS, stands as the page does
+        better = {n: over[n] for n in level if confidence_of(over[n]) + PAGE > confidence_of(read[n])}
+        return [better.get(n, line) for n, line in enumerate(read)]
+
+    def _turned(self, image: Image, boxes: Sequence[TextBox], chosen: Sequence[int]) -> dict[int, TextLine | None]:
+        """Some of the boxes read upside down."""
+        heads = [boxes[n] for n in chosen]
+        lines = self._read_ways(image, heads, [(Quad(np.roll(box.quad.points, 2, axis=0)),) for box in heads])
+        return dict(zip(chosen, lines, strict=True))
 
     def _line(self, spelling: Spelling, box: TextBox, flags: tuple[str, ...]) -> TextLine:
         return TextLine(
@@ -137,6 +184,17 @@ class TextRecogniser:
                 image, pieces[member][1].quad, widths[member], self.settings.height_px
             )
         return crops
+
+
+def confidence_of(line: TextLine | None) -> float:
+    """The line's, 0 where nothing was read."""
+    return 0.0 if line is None else line.confidence
+
+
+def flags_of(quad: Quad, width_px: int, height_px: int) -> tuple[str, ...]:
+    """What is wrong with how a text of this quad lies in a picture."""
+    found = [("cut", touches_edge(quad, width_px, height_px)), ("too_small", quad.height_px < TOO_SMALL_PX)]
+    return tuple(flag for flag, is_so in found if is_so)
 
 
 def directions(quad: Quad) -> tuple[Quad, ...]:

@@ -41,7 +41,7 @@ def grey_reader(feed: Feed) -> dict[str, Array]:
     steps = feed["image"].shape[2] // 8
     index = np.zeros((len(digits), steps), np.int32)
     index[:, 0] = digits
-    return {"index": index, "probability": np.full(index.shape, 0.75, np.float32)}
+    return {"index": index, "probability": np.full(index.shape, 0.9, np.float32)}
 
 
 def recogniser() -> tuple[TextRecogniser, FakeEngine]:
@@ -110,7 +110,7 @@ def test_pieces_of_a_wide_line_are_joined_with_the_space_that_was_cut() -> None:
     image[:, 1240:1280] = 45  # wide enough for a space, and where the line is cut
     (read,) = stage.read_quads(image, [quad(0, 0, 3200, 40)])
     assert read.text == "2 22"
-    assert read.confidence == pytest.approx(0.75)
+    assert read.confidence == pytest.approx(0.9)
     (read,) = stage.read_quads(np.full((40, 6000, 3), 45, np.uint8), [quad(0, 0, 6000, 40)])
     assert set(read.text) == {"2"}, "a flat line has no spaces"
 
@@ -159,7 +159,7 @@ def test_text_running_down_is_judged_along_its_own_direction() -> None:
 
 def test_line_below_the_confidence_is_not_a_line() -> None:
     engine = FakeEngine(grey_reader, (INPUT,))
-    strict = RecogniserSettings(min_confidence=0.8)
+    strict = RecogniserSettings(min_confidence=0.95)
     assert TextRecogniser(engine, CHARSET, strict).recognise(stripes(1), [box(0, 0, 100, 20)]) == ()
 
 
@@ -209,3 +209,70 @@ def test_batch_is_filled_up_to_a_size_of_the_ladder() -> None:
     stage.recognise(stripes(5), [box(0, n * 20, 300, 20) for n in range(5)])
     assert [len(feed["image"]) for feed in engine.feeds] in ([8], [4, 1], [1, 4])
     assert all(len(feed["image"]) in SETTINGS.batch_sizes for feed in engine.feeds)
+
+
+class Reversible:
+    """Reads a crop as "12345" well where its left half is the brighter one, else as "77777" badly."""
+
+    def __init__(self) -> None:
+        self.crops = 0
+
+    def __call__(self, feed: Feed) -> dict[str, Array]:
+        image = feed["image"]
+        self.crops += len(image)
+        index = np.zeros((len(image), 20), np.int32)
+        probability = np.zeros((len(image), 20), np.float32)
+        for row, crop in enumerate(image):
+            stands = crop[:, 8:60].mean() > crop[:, 60:].mean()
+            index[row, 1:10:2] = [2, 3, 4, 5, 6] if stands else 8
+            probability[row] = 0.95 if stands else 0.6
+        return {"index": index, "probability": probability}
+
+
+def page(*stand: bool) -> tuple[npt.NDArray[np.uint8], list[TextBox]]:
+    """Lines that stand, or stand on their heads, and their boxes."""
+    image = np.full((40 * len(stand), 200, 3), 60, np.uint8)
+    for n, upright in enumerate(stand):
+        image[n * 40 : n * 40 + 40, slice(0, 100) if upright else slice(100, 200)] = 200
+    return image, [box(2, n * 40 + 2, 190, 36) for n in range(len(stand))]
+
+
+def test_page_on_its_head_is_read_the_other_way_up() -> None:
+    engine = Reversible()
+    stage = TextRecogniser(FakeEngine(engine, (INPUT,)), CHARSET, SETTINGS)
+    image, boxes = page(False, False, False)
+    lines = stage.recognise(image, boxes)
+    assert [line.text for line in lines] == ["12345"] * 3
+    assert [abs(line.box.quad.angle_deg) for line in lines] == [180] * 3
+
+
+def test_page_that_stands_is_read_once() -> None:
+    engine = Reversible()
+    stage = TextRecogniser(FakeEngine(engine, (INPUT,)), CHARSET, SETTINGS)
+    assert [line.text for line in stage.recognise(*page(True, True, True))] == ["12345"] * 3
+    assert engine.crops <= 4, "three lines, and what fills the batch"
+
+
+def test_one_bad_line_never_turns_a_page_that_stands() -> None:
+    engine = Reversible()
+    stage = TextRecogniser(FakeEngine(engine, (INPUT,)), CHARSET, SETTINGS)
+    image, boxes = page(True, True, True, False)
+    lines = stage.recognise(image, boxes)
+    assert [line.text for line in lines] == ["12345", "12345", "12345", "77777"]
+    assert all(line.box.quad.angle_deg == 0 for line in lines)
+
+
+def test_what_is_known_to_stand_is_never_turned() -> None:
+    engine = Reversible()
+    stage = TextRecogniser(FakeEngine(engine, (INPUT,)), CHARSET, SETTINGS)
+    image, boxes = page(False, False)
+    lines = stage.recognise(image, boxes, upright=True)
+    assert all(line.box.quad.angle_deg == 0 for line in lines)
+    tall = box(10, 2, 20, 60)
+    assert all(line.box.quad.angle_deg == 0 for line in stage.recognise(image, [tall], upright=True))
+
+
+def test_line_too_low_to_be_believed_is_flagged() -> None:
+    stage, _ = recogniser()
+    small, large = stage.recognise(stripes(4), [box(60, 24, 60, 11), box(60, 42, 60, 16)])
+    assert "too_small" in small.flags and "too_small" not in large.flags

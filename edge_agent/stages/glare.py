@@ -1,0 +1,79 @@
+"""Glare: light so strong that print is lost in it, told by saturated pixels where a line of text breaks off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from edge_agent.records import Quad
+from edge_agent.stages.images import Image
+
+SATURATED = 250  # in all three channels
+GRID_PX = 2  # every so many pixels are looked at, each way
+LEAST_SHARE = 0.002  # of a picture: less is a highlight
+LOST = 0.95  # of a gap: so much of it saturated, print may have been there
+WHITE_GROUND = 0.4  # of a line's own box: from here on its ground is as white as glare is
+BESIDE = (0.3, 1.3)  # heights beyond a line's end, in which it is looked for
+GAP = (1.0, 6.0)  # heights between two parts of one line that glare parted; a space is 0.3
+LIKE_HEIGHT = 0.75
+ON_ONE_ROW = 0.2  # of the height
+
+Mask = npt.NDArray[np.bool_]
+
+
+def has_glare(image: Image, quads: Sequence[Quad]) -> bool:
+    """Whether a line of these quads breaks off in saturated pixels of the picture, uint8 (H, W, 3) BGR.
+
+    On a ground that is itself saturated only a line that goes on behind the gap tells.
+    """
+    saturated = image[::GRID_PX, ::GRID_PX].min(axis=2) >= SATURATED
+    if saturated.mean() < LEAST_SHARE:
+        return False
+    for quad in quads:
+        white = share(saturated, quad, (0.0, quad.width_px / quad.height_px)) >= WHITE_GROUND
+        if not white and any(share(saturated, quad, span) >= LOST for span in beside(quad)):
+            return True
+        if any(share(saturated, quad, span) >= LOST for span in gaps(quad, quads)):
+            return True
+    return False
+
+
+def beside(quad: Quad) -> tuple[tuple[float, float], tuple[float, float]]:
+    """What lies before and behind a line, along it from its beginning, in its heights."""
+    end = quad.width_px / quad.height_px
+    return (-BESIDE[1], -BESIDE[0]), (end + BESIDE[0], end + BESIDE[1])
+
+
+def gaps(quad: Quad, quads: Sequence[Quad]) -> Iterator[tuple[float, float]]:
+    """The gap from a line to what goes on behind it on its row, along it from its beginning, in its heights."""
+    along, across, end = *axes(quad), quad.width_px / quad.height_px
+    for other in quads:
+        low, high = sorted((quad.height_px, other.height_px))
+        from_start = (other.points[[0, 3]].mean(axis=0) - quad.points[[0, 3]].mean(axis=0)) / quad.height_px
+        begin = float(from_start @ along)
+        if low < LIKE_HEIGHT * high or abs(float(from_start @ across)) > ON_ONE_ROW:
+            continue
+        if GAP[0] <= begin - end <= GAP[1]:
+            yield end, begin
+
+
+def share(saturated: Mask, quad: Quad, span: tuple[float, float]) -> float:
+    """How much is saturated of the part of a line's row between two places, in heights from its beginning; 0 for one
+    that is not wholly in the picture."""
+    along, across = axes(quad)
+    places = np.linspace(span[0], span[1], 13)[:, None, None] * along
+    levels = np.linspace(0.15, 0.85, 7)[:, None] * across
+    points = (quad.points[0] + (places + levels) * quad.height_px) / GRID_PX
+    columns, rows = np.round(points[..., 0]).astype(int), np.round(points[..., 1]).astype(int)
+    if min(columns.min(), rows.min()) < 0 or columns.max() >= saturated.shape[1] or rows.max() >= saturated.shape[0]:
+        return 0.0
+    return float(saturated[rows, columns].mean())
+
+
+def axes(quad: Quad) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Unit vectors along a line and across it, downwards as its letters stand."""
+    angle = np.radians(quad.angle_deg)
+    along = np.array([np.cos(angle), np.sin(angle)])
+    return along, np.array([-along[1], along[0]])

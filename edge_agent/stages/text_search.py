@@ -1,0 +1,58 @@
+"""Text search: the boxes of one view, from the detector's first look to where it has to look again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from edge_agent.records import TextBox
+from edge_agent.stages.images import Image
+from edge_agent.stages.merge import merged
+from edge_agent.stages.quality import Flag, look, strengthened
+from edge_agent.stages.text_detector import TextDetector
+from edge_agent.stages.views import View
+from edge_agent.stages.zoom import edge_hints, is_large, is_shrunk, windows
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Where text is in a view: `boxes` in px of `image`, which is the view's own or, where its print is faint, that
+    one strengthened. `quality`: what is wrong with the view; looked for only where no text was found at first."""
+
+    image: Image
+    boxes: tuple[TextBox, ...]
+    quality: tuple[Flag, ...] = ()
+
+
+def search(view: View, probability: npt.NDArray[np.uint8], detector: TextDetector) -> Found:
+    """The boxes of a view from its probability map, uint8 (H', W').
+
+    Where the view was made much smaller for the detector, hints of small text are looked at again at full size; where
+    there is no text and the print is faint, the picture is strengthened and searched once more.
+    """
+    image = view.image
+    boxes = merged(looked_closer(image, probability, detector.boxes(probability, image), detector))
+    if boxes:
+        return Found(image, boxes)
+    seen = look(image)
+    if seen.is_faint and view.strengthens:
+        image = strengthened(image)
+        boxes = merged(detector.detect(image))
+    return Found(image, boxes, seen.flags)
+
+
+def looked_closer(
+    image: Image, probability: npt.NDArray[np.uint8], boxes: tuple[TextBox, ...], detector: TextDetector
+) -> tuple[TextBox, ...]:
+    """The boxes, those of small text found anew at full size."""
+    height_px, width_px = image.shape[:2]
+    most = detector.settings.max_windows
+    closer = windows(probability, boxes, width_px, height_px, most)
+    if not boxes and not closer and is_shrunk(probability, width_px):
+        edges = edge_hints(image, probability.shape[1], probability.shape[0])
+        closer = windows(edges, boxes, width_px, height_px, most)
+    scale = probability.shape[1] / width_px
+    kept = [box for box in boxes if is_large(box, scale) or not any(window.holds(box) for window in closer)]
+    return (*kept, *(window.moved(box) for window in closer for box in detector.detect(window.of(image))))

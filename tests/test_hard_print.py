@@ -1,0 +1,240 @@
+"""Print that is hard to read, by real models: turned, faint, glaring, blurred, small, of dots, in regions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import cv2
+import numpy as np
+import pytest
+from PIL import ImageFont
+
+from edge_agent.config import CameraConfig, Config, PipelineConfig, RoiConfig
+from edge_agent.models.spec import find_models_dir
+from edge_agent.patterns import Pattern
+from edge_agent.pipeline import Pipeline, load_pipeline
+from edge_agent.records import Frame, Reading
+from edge_agent.stages.constrained import decode
+from tests.prints import DATE_AND_LOT, DEJAVU, Picture, dotted, drawn, turned
+
+BASE = drawn(DATE_AND_LOT)
+DATE = "expiry_date"
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Iterator[Pipeline]:
+    with load_pipeline(Config(pipeline=PipelineConfig(encoder=None)), find_models_dir()) as loaded:
+        yield loaded
+
+
+def read(pipeline: Pipeline, picture: Picture, camera: str = "line1") -> Reading:
+    return pipeline.read(Frame(camera, 0, 1000.0, 10.0, np.ascontiguousarray(picture)))
+
+
+def texts(reading: Reading) -> list[str]:
+    return [line.text for line in reading.lines]
+
+
+def says(reading: Reading, printed: Sequence[str]) -> bool:
+    """Whether these lines were read, but for characters that are doubtful and whose rival was printed."""
+    return len(reading.lines) == len(printed) and all(
+        len(line.text) == len(text)
+        and all(line.text[n] == c or (n in line.doubtful and line.characters[n].rival == c) for n, c in enumerate(text))
+        for line, text in zip(reading.lines, printed, strict=True)
+    )
+
+
+def with_rois(pipeline: Pipeline, **rois: RoiConfig) -> None:
+    camera = CameraConfig(kind="folder", source="frames", rois=rois)
+    pipeline.tune(Config(cameras={"line1": camera}, pipeline=PipelineConfig(encoder=None)))
+
+
+@pytest.fixture
+def whole(pipeline: Pipeline) -> Iterator[Pipeline]:
+    """The pipeline, without regions again afterwards."""
+    yield pipeline
+    with_rois(pipeline)
+
+
+# --- turned ---
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 3])
+def test_same_lines_in_the_same_order_whichever_way_the_label_lies(pipeline: Pipeline, turns: int) -> None:
+    reading = read(pipeline, np.rot90(BASE, turns))
+    assert texts(reading) == list(DATE_AND_LOT)
+    expected = {0: 0, 1: -90, 2: 180, 3: 90}[turns]
+    for line in reading.lines:
+        assert abs((line.box.quad.angle_deg - expected + 180) % 360 - 180) < 5
+
+
+@pytest.mark.parametrize("angle_deg", [15, -15, 165])
+def test_skewed_label_reads_in_the_same_order(pipeline: Pipeline, angle_deg: float) -> None:
+    assert says(read(pipeline, turned(BASE, angle_deg)), DATE_AND_LOT)
+
+
+@pytest.mark.parametrize("character", ["1", "I", "L"])
+def test_lone_tall_character_is_not_turned(pipeline: Pipeline, character: str) -> None:
+    reading = read(pipeline, drawn([character], 90, sides_px=(300, 200)))
+    for line in reading.lines:
+        assert abs(line.box.quad.angle_deg) < 20
+        unsure = line.confidence < 0.8 or line.doubtful or line.flags
+        assert line.text == character or unsure, line
+
+
+def test_stacked_letters_are_one_text_and_flagged(pipeline: Pipeline) -> None:
+    (line,) = read(pipeline, drawn(list("L4711"), 32, sides_px=(300, 300))).lines
+    assert line.text == "L4711"
+    assert "stacked" in line.flags or abs(line.box.quad.angle_deg) > 80
+
+
+# --- spaces ---
+
+
+def test_spaces_are_read_as_they_are_printed(pipeline: Pipeline) -> None:
+    printed = ["BEST BEFORE 12 AUG 2026", "NET WT 500 g", "8709 2221 6898"]
+    assert texts(read(pipeline, drawn(printed, 28))) == printed
+
+
+# --- faint, glare, blur, nothing ---
+
+
+@pytest.mark.parametrize("ink", [118, 124])
+def test_faint_print_is_read_and_said_to_be_faint(pipeline: Pipeline, ink: int) -> None:
+    reading = read(pipeline, drawn(DATE_AND_LOT, ground=128, ink=ink))
+    assert texts(reading) == list(DATE_AND_LOT)
+    assert reading.quality == ("faint",)
+
+
+def test_contrast_of_a_region_can_be_left_as_it_is(whole: Pipeline) -> None:
+    with_rois(whole, date=RoiConfig(contrast="off"))
+    reading = read(whole, drawn(DATE_AND_LOT, ground=128, ink=124))
+    assert reading.lines == () and reading.quality == ("faint",)
+
+
+def test_noise_alone_is_no_faint_print(pipeline: Pipeline) -> None:
+    noise = np.random.default_rng(0).normal(0, 2, (200, 640, 1))
+    reading = read(pipeline, np.clip(np.full((200, 640, 3), 128) + noise, 0, 255).astype(np.uint8))
+    assert (reading.lines, reading.reason, reading.quality) == ((), "no_text", ("blank",))
+
+
+def test_glare_is_said_and_makes_no_date(pipeline: Pipeline) -> None:
+    lit = BASE.copy()
+    cv2.circle(lit, (170, 40), 60, (255, 255, 255), -1)
+    reading = read(pipeline, lit)
+    assert reading.quality == ("glare",)
+    assert not [field for field in reading.fields if field.name.endswith("date")]
+
+
+@pytest.mark.parametrize("blur", ["out of focus", "moved"])
+def test_blur_is_said_and_makes_no_date(pipeline: Pipeline, blur: str) -> None:
+    kernel = np.full((1, 25), 1 / 25, np.float32)
+    picture = cv2.GaussianBlur(BASE, (0, 0), 6) if blur == "out of focus" else cv2.filter2D(BASE, -1, kernel)
+    reading = read(pipeline, np.asarray(picture, np.uint8))
+    assert reading.quality == ("blurred",)
+    assert reading.reason == "no_text" and reading.fields == ()
+
+
+@pytest.mark.parametrize(("level", "quality"), [(0, ("blank", "dark")), (255, ("blank",))])
+def test_flat_picture_says_why_nothing_was_read(pipeline: Pipeline, level: int, quality: tuple[str, ...]) -> None:
+    reading = read(pipeline, np.full((480, 640, 3), level, np.uint8))
+    assert (reading.lines, reading.reason, reading.quality) == ((), "no_text", quality)
+
+
+# --- dots, codes ---
+
+
+def test_letters_and_digits_that_look_alike_are_listed_and_left(pipeline: Pipeline) -> None:
+    (line,) = read(pipeline, drawn(["O0O0 I1l1 S5 B8 Z2"])).lines
+    assert len(line.text) == 18
+    assert len(line.characters) == len(line.text)
+    for n, printed in enumerate("O0O0 I1l1 S5 B8 Z2"):
+        assert line.text[n] == printed or n in line.doubtful or line.text[n] in "I1l", (line.text, n)
+    assert {line.characters[n].rival for n in line.doubtful} <= set("O0QDI1l|S5B8Z2G6")
+    assert line.doubtful
+
+
+def test_lot_is_not_altered_without_a_pattern(pipeline: Pipeline) -> None:
+    assert texts(read(pipeline, BASE))[1] == "LOT A0B1O8"
+
+
+@pytest.mark.skipif(not DEJAVU.exists(), reason="this line's letters are those of DejaVu")
+def test_pattern_decides_between_letters_and_digits(pipeline: Pipeline) -> None:
+    (line,) = read(pipeline, drawn(["O0O0 I1l1 S5 B8 Z2"])).lines
+    assert line.lattice is not None
+    for mask, span in (("A9A9", (0, 4)), ("9999", (0, 4)), ("A9", (10, 12)), ("99", (13, 15))):
+        found = decode(line.lattice, *span, Pattern.parse(mask))
+        assert found is not None and Pattern.parse(mask).matches(found.text)
+        assert {(c.seen, c.taken) for c in found.corrections} <= {("O", "0"), ("0", "O"), ("B", "8"), ("S", "5")}
+    assert found.text == "88"
+
+
+def test_date_of_dots_is_decoded_within_its_pattern(whole: Pipeline) -> None:
+    if not hasattr(ImageFont, "load_default_imagefont"):
+        pytest.skip("this Pillow has no bitmap font")
+    with_rois(whole, date=RoiConfig(dot_matrix=True))
+    reading = read(whole, dotted("12/08/26 L4711"))
+    assert " ".join(texts(reading)) == "12/08/26 L4711"
+    line = reading.lines[0]
+    assert line.lattice is not None
+    found = decode(line.lattice, 0, 8, Pattern.parse("99/99/99"))
+    assert found is not None and found.text == "12/08/26"
+    assert decode(line.lattice, 0, 8, Pattern.parse("AA-AA-AAAA-AAAA")) is None
+
+
+# --- large and small ---
+
+
+def test_small_text_in_a_frame_of_12_megapixels_is_read(pipeline: Pipeline) -> None:
+    frame = np.full((3000, 4000, 3), 235, np.uint8)
+    label = drawn(DATE_AND_LOT, 28, ground=235, ink=20, sides_px=(400, 120))
+    frame[500:620, 600:1000] = label
+    reading = read(pipeline, frame)
+    assert texts(reading) == list(DATE_AND_LOT)
+    assert 600 < reading.lines[0].box.quad.points[0][0] < 640 and 500 < reading.lines[0].box.quad.points[0][1] < 540
+
+
+def test_text_too_small_to_be_believed_is_flagged(pipeline: Pipeline) -> None:
+    for size_px, is_small in ((6, True), (8, True), (12, False)):
+        for line in read(pipeline, drawn(DATE_AND_LOT, size_px)).lines:
+            assert ("too_small" in line.flags) is is_small, (size_px, line)
+
+
+@pytest.mark.parametrize("shape", [(12, 4000), (4000, 12), (3, 3), (2000, 9), (1, 5000)])
+def test_frame_of_any_shape_is_read_or_says_why_not(pipeline: Pipeline, shape: tuple[int, int]) -> None:
+    reading = read(pipeline, np.full((*shape, 3), 90, np.uint8))
+    assert (reading.lines, reading.reason) == ((), "no_text")
+
+
+# --- regions ---
+
+
+def test_regions_are_read_each_on_its_own_with_its_angle(whole: Pipeline) -> None:
+    frame = np.full((700, 700, 3), 255, np.uint8)
+    frame[:200, :640] = BASE
+    frame[220 : 220 + 400, 480:680] = np.rot90(drawn(["SN 4711-22"], sides_px=(400, 200)), 2 + 1)
+    with_rois(
+        whole,
+        serial=RoiConfig(x=0.6, width=0.4, y=0.3, height=0.6, angle_deg=90),
+        label=RoiConfig(height=0.2857, angle_deg=0),
+    )
+    reading = read(whole, frame)
+    assert texts(reading) == ["SN 4711-22", *DATE_AND_LOT]
+    assert [line.region for line in reading.lines] == ["serial", "label", "label"]
+    serial = reading.lines[0].box.quad
+    assert abs(serial.angle_deg - 90) < 5
+    assert serial.points[:, 0].min() > 480 and serial.points[:, 1].min() > 200
+    assert abs(reading.lines[1].box.quad.points[0][0] - 18) < 8
+    assert [line.region for line in read(whole, frame, camera="other").lines] == [None, None, None]
+
+
+def test_label_upside_down_in_a_region_of_that_angle_reads_forward(whole: Pipeline) -> None:
+    with_rois(whole, label=RoiConfig(angle_deg=180))
+    reading = read(whole, np.rot90(BASE, 2))
+    assert texts(reading) == list(DATE_AND_LOT)
+    assert all(abs(abs(line.box.quad.angle_deg) - 180) < 5 for line in reading.lines)
+
+
+def test_text_that_the_region_cuts_is_flagged(whole: Pipeline) -> None:
+    with_rois(whole, half=RoiConfig(width=0.25))
+    assert all("cut" in line.flags for line in read(whole, BASE).lines)
