@@ -165,7 +165,7 @@ def cost_rows(findings: Findings) -> list[Sequence[str]]:
         ("Time per inference, median", old.p50_ms, new.p50_ms, milliseconds),
         ("Time per inference, 95th percentile", old.p95_ms, new.p95_ms, milliseconds),
         ("Energy per inference", old.energy_j, new.energy_j, joules),
-        ("Memory that the engine takes, at most", before.memory_bytes, after.memory_bytes, byte_size),
+        ("Memory of the engine, at most", before.memory_bytes, after.memory_bytes, byte_size),
     )
     return [
         (name, form(was), form(now), change(was, now), charts.pair_of_bars(was, now))
