@@ -28,16 +28,12 @@ LEAST = 1e-5  # of a channel that is next to nothing: it must not be blown up
 EVENED = ".evened"  # ends the name of what is divided
 
 
-def tensors_to_smooth(model: onnx.ModelProto, nodes: Collection[str]) -> tuple[str, ...]:
-    """The tensors that some of the layers `nodes` multiply by a stored matrix, in the graph's order."""
-    return tuple(products_by_input(Graph(model), nodes))
-
-
 def divisors_of(
     onnx_path: Path, nodes: Collection[str], feeds: Iterable[Feed], strength: float, threads: int
 ) -> dict[str, Channels]:
-    """What to divide each channel of each of `tensors_to_smooth` by, float32 (channels,), their geometric mean 1.
+    """What to divide the channels by of each tensor that some of the layers `nodes` multiply by a stored matrix.
 
+    Float32 (channels,) by tensor, their geometric mean 1.
     `strength` 0..1: how much of what stands out goes from the activations into the weights. Raises EngineError where
     the model fails on a feed, CalibrationRefused for activations that are not finite or without any feed.
     """
@@ -107,7 +103,7 @@ def smoothed(model: onnx.ModelProto, nodes: Collection[str], divisors: Mapping[s
 
 
 def products_by_input(graph: Graph, nodes: Collection[str]) -> dict[str, list[NodeProto]]:
-    """The MatMuls by a stored matrix among the layers `nodes`, by the tensor that they read."""
+    """The MatMuls by a stored matrix among the layers `nodes`, by the tensor that they read, in the graph's order."""
     found: dict[str, list[NodeProto]] = {}
     for node in graph.nodes:
         plain = node.op_type == "MatMul" and has_weight(graph, node) and graph.constants[node.input[1]].ndim == 2

@@ -149,6 +149,7 @@ class Subject:
             "method": method,
             "feeds": self.feeds.digest,
             "groups": ",".join(sorted(names)),
+            **({"smoothing": str(self.recipe.smoothing)} if ranges.divisors else {}),
         }
         nodes = self.nodes(names)
         source = smoothed(self.float_model, nodes, ranges.divisors)

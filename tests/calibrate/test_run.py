@@ -159,6 +159,10 @@ def other_method(site: Site, patch: pytest.MonkeyPatch) -> None:
     site.write_recipe(method="percentile")
 
 
+def other_smoothing(site: Site, patch: pytest.MonkeyPatch) -> None:
+    site.write_recipe(smoothing=0.5)
+
+
 def other_frames(site: Site, patch: pytest.MonkeyPatch) -> None:
     (site.frames / "another.jpg").write_bytes(label_jpeg(11))
 
@@ -205,6 +209,7 @@ def other_model_bytes(site: Site, patch: pytest.MonkeyPatch) -> None:
     [
         (other_percentile, "percentile", False),
         (other_method, "methods", False),
+        (other_smoothing, "smoothing", False),
         (other_groups, "groups", False),
         (other_frames, "feeds, recorded", True),
         (other_settings, "recorded", True),

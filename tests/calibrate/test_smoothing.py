@@ -16,8 +16,9 @@ from edge_agent.calibrate.groups import chosen_nodes, groups_of
 from edge_agent.calibrate.quantise import SCHEMES, Scheme, quantise, tensors_to_measure
 from edge_agent.calibrate.ranges import measure
 from edge_agent.calibrate.recipe import Recipe, load_recipe
-from edge_agent.calibrate.smoothing import divisors_of, smoothed, tensors_to_smooth
+from edge_agent.calibrate.smoothing import divisors_of, products_by_input, smoothed
 from edge_agent.errors import CalibrationRefused, EngineError
+from edge_agent.models.graph import Graph
 from tests.calibrate import small_nets
 from tests.calibrate.test_groups import ENGINES
 from tests.conftest import ROOT
@@ -72,7 +73,7 @@ def test_layers_keep_their_names_and_who_else_reads_the_tensor_reads_it_as_it_wa
     made = {node.output[0]: node for node in model.graph.node}
     assert [made[name].input[0] for name in PRODUCTS] == ["normal.evened", "normal.evened", "bent.evened"]
     assert list(made["sum"].input) == ["both", "normal"]
-    assert tensors_to_smooth(onnx.load(net), PRODUCTS) == ("normal", "bent")
+    assert list(products_by_input(Graph(onnx.load(net)), PRODUCTS)) == ["normal", "bent"]
 
 
 def test_channel_that_stands_out_does_so_less(net: Path) -> None:

@@ -22,7 +22,7 @@ from edge_agent.calibrate.groups import Group, groups_of
 from edge_agent.calibrate.placement import faults
 from edge_agent.calibrate.quantise import quantise, tensors_to_measure
 from edge_agent.calibrate.recipe import Recipe, load_recipe
-from edge_agent.calibrate.smoothing import smoothed, tensors_to_smooth
+from edge_agent.calibrate.smoothing import products_by_input, smoothed
 from edge_agent.models.graph import Graph
 from edge_agent.models.spec import ModelSpec
 from tests.backends.test_tensorrt_rtx import ENGINES, ENVIRONMENT, trt  # noqa: F401 - a fixture
@@ -47,7 +47,7 @@ def int8_of(model: onnx.ModelProto, groups: Sequence[Group], recipe: Recipe) -> 
     nodes = [node for group in groups for node in group.nodes]
     if recipe.smoothing is not None:
         graph = Graph(model)
-        model = smoothed(model, nodes, {name: made_up(graph, name) for name in tensors_to_smooth(model, nodes)})
+        model = smoothed(model, nodes, {name: made_up(graph, name) for name in products_by_input(graph, nodes)})
     ranges = dict.fromkeys(tensors_to_measure(model, nodes, "tensorrt"), (-4.0, 4.0))
     made = quantise(model, ranges, nodes, "tensorrt")
     assert faults(made) == []
