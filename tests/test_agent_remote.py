@@ -180,12 +180,15 @@ def press(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Press]:
     secret = folder / "secret"
     secret.write_text("S3cr#t@pw\n", encoding="utf-8")
     secret.chmod(0o600)
-    source = f"rtsp://viewer@127.0.0.1:{free_port()}/live"
-    door = {"kind": "rtsp", "source": source, "password_file": str(secret), "enabled": False}
+    door = {"kind": "rtsp", "source": f"rtsp://viewer@127.0.0.1:{free_port()}/live", "password_file": str(secret)}
+    gate = {"kind": "rtsp", "source": f"rtsp://admin:S3cret%21pw@127.0.0.1:{free_port()}/live"}
+    closed = {"door": {**door, "enabled": False}, "gate": {**gate, "enabled": False}}
     broker, log = Broker(folder).start(), folder / "agent.log"
+    mqtt = {"port": broker.port, "reconnect_min_s": 0.2, "username": "press7", "password_file": str(secret)}
     environ = {name: value for name, value in os.environ.items() if not name.startswith("EDGE_AGENT_")}
+    environ |= {"OPENCV_LOG_LEVEL": "DEBUG", "OPENCV_VIDEOIO_DEBUG": "1"}  # it would print the whole address
     with Observer(broker.port, "edge/#") as observer, log.open("wb") as stderr:
-        device = Device(folder, broker.port, observer, more_cameras={"door": door})
+        device = Device(folder, broker.port, observer, more_cameras=closed, mqtt=mqtt)
         device.command("restart", "c-retained", retain=True)
         command = [sys.executable, "-m", "edge_agent", "run", "--config", str(device.config)]
         with subprocess.Popen(command, env=environ, stderr=stderr) as process:
@@ -354,9 +357,10 @@ def test_configuration_whose_camera_does_not_come_is_rolled_back_and_no_password
 ) -> None:
     """Field case SEC-1 as well: the password is read only once the camera was switched on from afar."""
     before, version = device.active_version(), device.next_version()
-    device.desire(version, "t-5", cameras={"door": {"enabled": True}}, log={"level": "debug"})
+    opened = {"door": {"enabled": True}, "gate": {"enabled": True}}
+    device.desire(version, "t-5", cameras=opened, log={"level": "debug"})
     report = device.wait_report(500, version)
-    assert report["detail"] == "camera door is not online"
+    assert report["detail"] == "camera door is not online; camera gate is not online"
     assert report["rolled_back_from"] == version
     device.started_at()
     assert device.wait_results(3)["config_version"] == before
@@ -364,8 +368,12 @@ def test_configuration_whose_camera_does_not_come_is_rolled_back_and_no_password
     assert [each[0] for each in device.reports(version)].count(202) == 1
     log = press.log.read_text("utf-8")
     assert "camera door is offline" in log
-    told = log + repr(device.observer.heard)
-    assert not [form for form in ("S3cr", "S3cr%23t%40pw") if form in told]
+    assert "rtsp://admin:***@127.0.0.1" in log
+    shown = [sys.executable, "-m", "edge_agent", "config", "show", str(device.config)]
+    config = subprocess.run(shown, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "rtsp://admin:***@127.0.0.1" in config
+    told = log + config + repr(device.observer.heard)
+    assert not [form for form in ("S3cr", "S3cr%23t%40pw", "S3cret%21pw", "S3cret!pw") if form in told]
     past = device.store.state().past[-1]
     assert json.loads(device.store.text(str(past.text)))["version"] == version
 
