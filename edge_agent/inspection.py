@@ -5,6 +5,7 @@ Where a camera's readings are not joined (items.mode none, no trigger), each rea
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -24,6 +25,8 @@ from edge_agent.items.triggers import Trigger, open_trigger
 from edge_agent.records import Frame, Item, Message, Reading, Verdict, reason_to_json
 from edge_agent.verify.expectation import Expectation
 from edge_agent.verify.judge import Judgement, day_of, judge_item, judge_reading
+
+log = logging.getLogger(__name__)
 
 STALE_TRIGGER_S = 60.0  # one that is heard of later told of an item that has long gone
 
@@ -56,7 +59,7 @@ class Inspection:
         self.evidence = evidence
         self.config_version: Callable[[], int | None] = lambda: None
         self.counts: Counter[tuple[str, Verdict | None]] = Counter()  # items, by camera and verdict
-        self.late_triggers = 0
+        self._fragments: Counter[str] = Counter()  # of lanes that are no more
         self._put = put
         self._clock = clock
         self._config = config
@@ -160,6 +163,7 @@ class Inspection:
                 "pass": counts.get((name, "PASS"), 0),
                 "fail": counts.get((name, "FAIL"), 0),
                 "no_read": counts.get((name, "NO_READ"), 0),
+                "fragments": self._fragments[name] + sum(lane.fragments for lane in self._lanes.get(name, ())),
             }
             for name in self._config.cameras
         }
@@ -203,6 +207,7 @@ class Inspection:
     def _close(self, lanes: Sequence[Lane]) -> None:
         for lane in lanes:
             lane.close(self._clock.monotonic())
+            self._fragments[lane.camera] += lane.fragments
 
     def _fire(self, camera: str, mono: float) -> None:
         """A trigger has told of an item; any thread."""
@@ -216,7 +221,7 @@ class Inspection:
                 return
             now_mono = self._clock.monotonic()
             if now_mono - mono > STALE_TRIGGER_S:
-                self.late_triggers += 1
+                log.warning("a trigger of camera %s is %.0f s old; its item has long gone", camera, now_mono - mono)
                 continue
             began_mono = mono + self._config.cameras[camera].trigger.delay_ms / 1e3
             for lane in self._lanes.get(camera, ()):

@@ -145,7 +145,7 @@ HOMES = {
     "simplejpeg": {"cameras.jpeg"},
     "sqlite3": {"outbox"},
     "jtop": set(),  # jetson-stats is AGPL: what it tells is read from the kernel's own files
-    "zxingcpp": {"stages.code_reader"},
+    "zxingcpp": {"stages.code_reader", "demo.line_labels"},
     "biip": {"stages.gs1", "stages.code_fields"},
     "phonenumbers": {"stages.contacts"},
     "py3langid": {"stages.language"},

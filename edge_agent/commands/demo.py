@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from edge_agent.commands.output import leave_quietly, tolerate_any_text
+from edge_agent.errors import ConfigError
 
 EPILOG = """\
 SOURCE is a camera (/dev/video0, csi://0), a stream (rtsp://user:password@host/path), a video or image file, or a
@@ -28,6 +29,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--models-dir", metavar="DIR", type=Path, help="where the models are")
     parser.add_argument("--json", action="store_true", help="the messages as they are, one a line")
     parser.add_argument("--keep", action="store_true", help="leave broker and agent running after N readings")
+    parser.add_argument("--items", action="store_true", help="loaves pass by and get verdicts; N then counts loaves")
     parser.set_defaults(func=run)
 
 
@@ -37,13 +39,16 @@ def run(args: argparse.Namespace) -> int:
     from edge_agent.transports import TRANSPORTS
 
     registry.load(TRANSPORTS, "mqtt", "transport")  # says it plainly where paho-mqtt is missing or too old
+    from edge_agent.demo.items import run_items_demo
     from edge_agent.demo.run import DemoOptions, run_demo
     from edge_agent.models.spec import find_models_dir
 
+    if args.items and args.source is not None:
+        raise ConfigError("--items has loaves of its own; give either it or --source")
     tolerate_any_text(sys.stdout)
     options = DemoOptions(args.source, args.frames, find_models_dir(args.models_dir), args.json, args.keep)
     try:
-        return run_demo(options)
+        return run_items_demo(options) if args.items else run_demo(options)
     except BrokenPipeError:
         leave_quietly()
         return 0

@@ -130,8 +130,11 @@ def prepare_sample(out: Path) -> SampleVideo:
     return sample_video(out, date.today().year, progress)
 
 
-def write_config(options: DemoOptions, running: Broker, camera: Mapping[str, Any]) -> Path:
-    """config.yaml for this run, for its owner's eyes only: a stream's URL may hold a password."""
+def write_config(
+    options: DemoOptions, running: Broker, camera: Mapping[str, Any], sections: Mapping[str, Any] | None = None
+) -> Path:
+    """config.yaml for this run, with further `sections`, for its owner's eyes only: a stream's URL may hold a
+    password."""
     values = {
         "device_id": DEVICE,
         "models_dir": str(options.models_dir.expanduser().absolute()),
@@ -144,6 +147,7 @@ def write_config(options: DemoOptions, running: Broker, camera: Mapping[str, Any
         },
         "web": {"enabled": True, "port": page_port()},
         "outbox": {"kind": "memory"},  # the next demo is not to begin with what was left of this one
+        **(sections or {}),
     }
     path = options.out / "config.yaml"
     text = "# written by `edge-agent demo`; the config.yaml of the project tells every key\n" + strict_yaml.dump(values)

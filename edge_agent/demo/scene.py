@@ -74,9 +74,9 @@ class _Item:
 
 
 class Conveyor:
-    """A belt with one carton per label; `frame(i)` is the same picture every time."""
+    """A belt with one carton per label, drawn here or before; `frame(i)` is the same picture every time."""
 
-    def __init__(self, labels: Sequence[Label], seed: int = 7) -> None:
+    def __init__(self, labels: Sequence[Label | RenderedLabel], seed: int = 7) -> None:
         if not labels:
             raise ValueError("a conveyor needs at least one label")
         rng = np.random.default_rng(seed)
@@ -84,7 +84,8 @@ class Conveyor:
             np.array([[0, 0], [WIDTH_PX, 0], [WIDTH_PX, HEIGHT_PX], [0, HEIGHT_PX]], np.float32),
             np.array(_SEEN_AT, np.float32),
         ).astype(np.float64)
-        self._items = tuple(_item(i, render_label(label, LABEL_WIDTH_PX), rng) for i, label in enumerate(labels))
+        drawn = [label if isinstance(label, RenderedLabel) else render_label(label, LABEL_WIDTH_PX) for label in labels]
+        self._items = tuple(_item(i, label, rng) for i, label in enumerate(drawn))
         self._belt = _belt(rng)
         self._rails, self._rails_mask = _rails(rng)
         self._light = _light()

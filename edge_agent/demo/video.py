@@ -12,14 +12,14 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import cv2
 import numpy as np
 
 from edge_agent.cameras.native import NativeCapture, prepare_opencv
 from edge_agent.demo.labels import Label, sample_labels
-from edge_agent.demo.scene import HEIGHT_PX, WIDTH_PX, Conveyor, SceneText
+from edge_agent.demo.scene import HEIGHT_PX, WIDTH_PX, Conveyor, SceneFrame, SceneText
 from edge_agent.errors import CameraError, ConfigError
 from edge_agent.records import json_bytes
 
@@ -30,6 +30,14 @@ QUALITY = 45  # OpenCV's own JPEG scale; about 140 kB a frame, the text as sharp
 VIDEO_BYTES = 100 << 20  # more than it has
 
 Progress = Callable[[int, int], None]  # frames done, frames in all
+
+
+class Scene(Protocol):
+    """What can be filmed."""
+
+    def frame(self, index: int) -> SceneFrame:
+        """The picture of that number."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +70,7 @@ def render_video(path: Path, truth_path: Path, labels: tuple[Label, ...], progre
     unfinished_truth = truth_path.with_suffix(f".{os.getpid()}.part")
     unfinished = path.with_name(f"{path.stem}.{os.getpid()}.part.avi")  # OpenCV chooses the container by the ending
     try:
-        seen = _write(unfinished, conveyor, total, progress)
+        seen = write_frames(unfinished, conveyor, total, progress)
         truth = {
             "renderer": RENDERER,
             "width_px": WIDTH_PX,
@@ -82,9 +90,12 @@ def render_video(path: Path, truth_path: Path, labels: tuple[Label, ...], progre
                 rest.unlink()
 
 
-def _write(path: Path, conveyor: Conveyor, total: int, progress: Progress) -> list[tuple[SceneText, ...]]:
+def write_frames(
+    path: Path, scene: Scene, total: int, progress: Progress, fps: float = FPS
+) -> list[tuple[SceneText, ...]]:
+    """Writes the first `total` pictures of a scene; the texts in each. Raises ConfigError where that cannot be."""
     writer = cv2.VideoWriter(
-        str(path), cv2.CAP_OPENCV_MJPEG, cv2.VideoWriter.fourcc(*"MJPG"), FPS, (WIDTH_PX, HEIGHT_PX)
+        str(path), cv2.CAP_OPENCV_MJPEG, cv2.VideoWriter.fourcc(*"MJPG"), fps, (WIDTH_PX, HEIGHT_PX)
     )
     if not writer.isOpened():
         raise ConfigError(f"OpenCV {cv2.__version__} cannot write {path}; is its folder writable, the disk full?")
@@ -92,7 +103,7 @@ def _write(path: Path, conveyor: Conveyor, total: int, progress: Progress) -> li
     try:
         writer.set(cv2.VIDEOWRITER_PROP_QUALITY, QUALITY)
         for index in range(total):
-            frame = conveyor.frame(index)
+            frame = scene.frame(index)
             writer.write(frame.image)
             seen.append(frame.texts)
             progress(index + 1, total)

@@ -43,6 +43,7 @@ class Lane:
         self._decided = decided
         self._triggered = triggered
         self._opened = 0
+        self.fragments = 0  # pieces of labels at the picture's edge that were no item
         gone_after_s = settings.gone_after_ms / 1e3
         self._tracker: Tracker
         if triggered:
@@ -117,6 +118,15 @@ class Lane:
             self._decided(draft, item)
 
     def _decide(self, draft: Draft, by: DecidedBy, now_mono: float) -> None:
-        if not draft.decided:
-            draft.decided = True
+        if draft.decided:
+            return
+        draft.decided = True
+        if self._is_fragment(draft):
+            self.fragments += 1
+        else:
             self._decided(draft, draft.item(by, now_mono))
+
+    def _is_fragment(self, draft: Draft) -> bool:
+        """Whether all that was seen is a piece at the edge: what is left of an item that has gone, or is to come."""
+        few = 0 < draft.seen < self._settings.min_reads
+        return few and not draft.codes and not any(track.is_whole for track in draft.lines)

@@ -20,6 +20,7 @@ from edge_agent.records import Code, Frame, Quad, Reading, TextLine
 from edge_agent.stages.label_text import label_text, skeleton
 
 SAME_PLACE = 0.2  # intersection over union of the boxes around two quads
+PART_INSIDE = 0.5  # of a line that the picture's edge cuts, what must lie where the whole one would
 SAME_TEXT = 0.8  # likeness: one text, misread
 LIKE_TEXT = 0.5  # likeness that will do at the place where the line is expected
 KNOWN_SHARE = 0.5  # of the lines on one side, those that are known: with fewer it is another item
@@ -227,7 +228,8 @@ class ConveyorTracker:
         elapsed_s, slack_px = max(1e-3, sighting.mono - draft.last_mono), reach_px(draft)
         meant = np.zeros(2, np.float32) if self._speed is None else self._speed * np.float32(elapsed_s)
         best: tuple[float, float, Point] | None = None
-        for step in [*pairs.steps(slack_px / 4), *code_steps(draft, sighting, codes)]:
+        by_speed = [meant] if self._top_px_s else []  # for a part of a text that is like none
+        for step in [*pairs.steps(slack_px / 4), *code_steps(draft, sighting, codes), *by_speed]:
             if not self._possible(step, elapsed_s, sighting.side_px, slack_px):
                 continue
             found = len(pairs.matched(step, slack_px)) + len(same_codes(draft, sighting, codes, step, slack_px))
@@ -354,6 +356,8 @@ class Pairs:
         shape = (len(draft.lines), len(there))
         alike = [[likeness(track.last, line) for line in there] for track in draft.lines]
         self.alike = np.array(alike, np.float32).reshape(shape)
+        cut = [[is_cut(track.last) or is_cut(line) for line in there] for track in draft.lines]
+        self._cut = np.array(cut, np.bool_).reshape(shape)  # of such a pair one is a part of the other
         self._tracks = corners([track.quad for track in draft.lines])
         self._there = corners([line.box.quad for line in there])
 
@@ -375,6 +379,7 @@ class Pairs:
         moved = self._tracks + step
         off_px = np.linalg.norm(moved.mean(axis=1)[:, None] - self._there.mean(axis=1)[None], axis=2)
         near = (off_px <= within_px) | (overlaps(moved, self._there) >= SAME_PLACE)
+        near |= self._cut & (overlaps(moved, self._there, of_smaller=True) >= PART_INSIDE)
         worth = self.alike - off_px / (10 * within_px + 1e-6)
         found = zip(*np.nonzero(near & (self.alike >= LIKE_TEXT)), strict=True)
         return pick([(float(worth[track, line]), self.lines[line], int(track)) for track, line in found])
@@ -445,11 +450,13 @@ def is_standing(track: LineTrack, draft: Draft) -> bool:
     return track.n_reads * 2 >= min(draft.seen, 4)
 
 
-def overlaps(ones: Corners, others: Corners) -> npt.NDArray[np.float32]:
-    """Intersection over union, 0..1, of the upright boxes around quads: float32 (N, M) of (N, 4, 2) and (M, 4, 2)."""
+def overlaps(ones: Corners, others: Corners, *, of_smaller: bool = False) -> npt.NDArray[np.float32]:
+    """Intersection over union, 0..1, of the upright boxes around quads: float32 (N, M) of (N, 4, 2) and (M, 4, 2);
+    with `of_smaller` the share of the smaller one that lies in the other."""
     low, high = ones.min(axis=1), ones.max(axis=1)
     other_low, other_high = others.min(axis=1), others.max(axis=1)
     sides = np.minimum(high[:, None], other_high[None]) - np.maximum(low[:, None], other_low[None])
     common = np.maximum(sides, 0).prod(axis=2)
-    whole = (high - low).prod(axis=1)[:, None] + (other_high - other_low).prod(axis=1)[None] - common
+    area, other_area = (high - low).prod(axis=1)[:, None], (other_high - other_low).prod(axis=1)[None]
+    whole = np.minimum(area, other_area) if of_smaller else area + other_area - common
     return np.asarray(common / np.maximum(whole, 1e-6), np.float32)

@@ -411,6 +411,8 @@ class ItemCounts(Payload):
     """With this verdict."""
     no_read: Count
     """With this verdict."""
+    fragments: Count
+    """Pieces of labels at the picture's edge that were no item."""
 
 
 class EvidenceFigures(Payload):

@@ -155,6 +155,17 @@ def test_items_that_all_say_the_same_are_told_apart_by_their_motion(pitch_px: in
     assert len({item.id for item in film.items}) == 5
 
 
+def test_piece_of_a_label_at_the_edge_is_no_item() -> None:
+    film = Film(CONVEYOR)
+    film.show([line("00 g", x=0, flags=("cut",))])
+    film.lane.close(film.now)
+    assert (film.items, film.lane.fragments) == ([], 1)
+    film.show([line("00 g", x=0, flags=("cut",))])
+    film.show([line("00 g", x=0, flags=("cut",))])  # that often it is something that the camera sees no better
+    film.lane.close(film.now)
+    assert [item.n_reads for item in film.items] == [2]
+
+
 def test_belt_that_stops_and_goes_on_makes_no_new_item() -> None:
     film = Film(CONVEYOR)
     x = 640.0
