@@ -89,13 +89,13 @@ class PageSite:
             "kind": "folder",
             "source": str(render_frames(folder / "frames", labels)),
             "loop": True,
-            "max_fps": 3,
+            "max_fps": 2,
         }
         light: dict[str, Any] = {"detector": "ppocrv4-mobile-det", "recogniser": "ppocrv4-mobile-rec", "encoder": None}
         settings = {
             "device_id": "press7",
             "mqtt": {"port": broker.port, "reconnect_min_s": 0.2},
-            "pipeline": {**light, "detector_min_side_px": 320, "detector_max_side_px": 960},
+            "pipeline": {**light, "detector_min_side_px": 320, "detector_max_side_px": 640},
             "cameras": {"line1": camera},
             "items": {"mode": "still", "decide_within_ms": 900},
             "telemetry": {"interval_s": 0.5},
@@ -103,7 +103,7 @@ class PageSite:
             "outbox": {"path": str(folder / "outbox.db")},
             # the machine that tests run on is busy: the pace is judged elsewhere
             "remote": {"trial_s": 3.0, "min_fps_share": 0.0, "min_read_share": 0.0},
-            "web": {"enabled": True, "port": self.port, "password_file": str(password), "stream_fps": 4.0},
+            "web": {"enabled": True, "port": self.port, "password_file": str(password), "stream_fps": 2.0},
         }
         self.config.write_text(json.dumps(settings), encoding="utf-8")  # JSON is YAML
 

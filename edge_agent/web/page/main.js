@@ -1,10 +1,10 @@
 // Main: who is asking, then the shell around one view at a time. READ THIS FIRST.
 
 import { session } from "./door.js";
-import { loadIcons, put } from "./element.js";
+import { icon, loadIcons, make, put } from "./element.js";
 import * as feed from "./feed.js";
 import { Shell } from "./shell.js";
-import { speak, wanted } from "./texts.js";
+import { speak, t, wanted } from "./texts.js";
 import { calibrateView } from "./views/calibrate.js";
 import { doctorView } from "./views/doctor.js";
 import { healthView } from "./views/health.js";
@@ -25,6 +25,7 @@ async function enter() {
   try {
     who = await session();
   } catch {
+    put(document.body, make("p.lost", { role: "alert" }, icon("warn"), t("connection.lost")));
     setTimeout(enter, RETRY_MS);
     return;
   }

@@ -114,6 +114,7 @@ export class Picture {
     this.readings.set(reading.seq, reading);
     if (this.readings.size > KEPT) this.readings.delete(this.readings.keys().next().value);
     if (this.waiting?.seq === reading.seq) this.#settle();
+    else if (this.drawn?.seq === reading.seq && !this.drawn.reading) this.#show(this.drawn, reading);
   }
 
   #take(frame, abort) {
@@ -130,11 +131,15 @@ export class Picture {
     const frame = this.waiting;
     if (!frame) return;
     this.waiting = null;
-    frame.reading = this.readings.get(frame.seq) ?? null;
     this.#keep(frame);
     this.#say("");
+    this.#show(frame, this.readings.get(frame.seq) ?? null);
+  }
+
+  #show(frame, reading) {
+    frame.reading = reading;
     this.#draw(frame);
-    this.shown(frame, frame.reading);
+    this.shown(frame, reading);
   }
 
   #keep(frame) {

@@ -8,6 +8,7 @@ import { verdictKey, verdictMark, whys } from "./verdict.js";
 
 const TYPING_MS = 400;
 const EXAMPLES = 5;
+const WORST_FIRST = ["FAIL", "NO_READ", "PASS"];
 
 export class Rehearsal {
   constructor() {
@@ -67,7 +68,7 @@ export class Rehearsal {
       part.style.flexGrow = count;
       return part;
     }));
-    const telling = [...examples].sort((a, b) => (a.verdict === "PASS") - (b.verdict === "PASS")).slice(0, EXAMPLES);
+    const telling = [...examples].sort((a, b) => WORST_FIRST.indexOf(a.verdict) - WORST_FIRST.indexOf(b.verdict)).slice(0, EXAMPLES);
     put(this.examples, telling.map((one) => make("li", {}, verdictMark(one.verdict), make("time", {}, clock(one.at)), make("span", {}, whys(one.reasons).join("; ") || one.text))));
   }
 }

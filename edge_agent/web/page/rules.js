@@ -4,6 +4,8 @@ const DATES = new Set(["expiry_date", "manufacture_date", "date"]);
 export const FIELDS = ["lot", "expiry_date", "manufacture_date", "serial_number", "product_name", "barcode_digits", "weight_volume"];
 export const ANYWHERE = ""; // no field: somewhere on the label
 
+// short names that settings may use for fields
+const SHORT = { expiry: "expiry_date", mfg: "manufacture_date", serial: "serial_number", gtin: "barcode_digits", quantity: "weight_volume", product: "product_name" };
 const LEFT = /^([\w.]+) >= today(?: \+ (\d+)d)?$/;
 const PAST = /^([\w.]+) <= today$/;
 
@@ -16,14 +18,18 @@ export function kindsFor(field) {
 /** A rule as it is chosen: {field, kind, value}; `other` keeps one that this page has no form for, as it is. */
 export function chosen(rule) {
   const left = LEFT.exec(rule.date ?? "");
-  if (left) return { field: left[1], kind: "left", value: left[2] ?? "0" };
+  if (left) return { field: whole(left[1]), kind: "left", value: left[2] ?? "0" };
   const past = PAST.exec(rule.date ?? "");
-  if (past) return { field: past[1], kind: "past", value: "" };
-  const field = rule.field ?? ANYWHERE;
+  if (past) return { field: whole(past[1]), kind: "past", value: "" };
+  const field = whole(rule.field ?? ANYWHERE);
   for (const kind of ["text", "pattern"]) if (rule[kind]) return { field, kind, value: rule[kind] };
   if (rule.one_of) return { field, kind: "one_of", value: rule.one_of.join(", ") };
   const bare = Object.entries(rule).every(([key, value]) => key === "field" || value === null);
   return bare ? { field, kind: "read", value: "" } : { field, kind: "other", value: "", rule };
+}
+
+function whole(reference) {
+  return reference.replace(/[a-z_]+$/, (name) => SHORT[name] ?? name);
 }
 
 /** As settings write it; null while something is missing. */

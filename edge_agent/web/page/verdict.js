@@ -25,7 +25,7 @@ export function whys(reasons) {
 }
 
 function reasonText({ rule, expected, seen, why }) {
-  const parts = [rule];
+  const parts = [rule === "min_reads" ? t("rule.min_reads") : rule];
   if (expected && !rule.includes(expected)) parts.push(t("reason.expected", { text: expected }));
   parts.push(seen ? t("reason.seen", { text: seen }) : t("reason.nothing_seen"));
   if (why && why !== "differs" && why !== "absent") parts.push(named("why", why));

@@ -10,7 +10,7 @@ import { named, t } from "../texts.js";
 
 const SPANS = { "15min": { seconds: 900, points: 180, again_ms: 10_000 }, "24h": { seconds: 86_400, points: 240, again_ms: 60_000 } };
 const MB = 1 / 1_048_576;
-const STAGES = ["detect", "recognise", "extract", "total"];
+const STAGES = ["detect", "recognise", "decode", "extract", "total"];
 
 /** A tile: which series of the history it draws, by name; `lines` of several, `scale` to its unit. */
 const TILES = [

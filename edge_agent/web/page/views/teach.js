@@ -38,9 +38,17 @@ class TeachView {
     this.discard = button(t("teach.discard"), () => this.#open(this.camera));
     this.problem = make("p.problem", { role: "alert" });
     this.trial = new Trial((rolledBack) => (rolledBack || !this.#patch()) && this.#open(this.camera));
+    const steps = make(
+      "div.teach-steps",
+      {},
+      make("section.card-box", { "aria-label": t("teach.regions") }, make("h2", {}, t("teach.regions")), this.regions),
+      make("section.card-box", { "aria-label": t("teach.expected") }, make("h2", {}, t("teach.expected")), this.rows, button(t("teach.add_rule"), () => this.#add({ field: "lot", kind: "pattern", value: "" }), { sign: "add" })),
+      this.rehearsal.element,
+      make("section.save-bar", { "aria-label": t("teach.save") }, this.trial.element, this.save, this.discard, this.problem),
+    );
     this.element = make(
       "div.teach",
-      {},
+      { inert: true }, // until the settings in force are known
       make("h1.hidden", {}, t("view.teach")),
       make(
         "section.teach-picture",
@@ -51,14 +59,7 @@ class TeachView {
         make("h2", {}, t("teach.read_here")),
         this.texts,
       ),
-      make(
-        "div.teach-steps",
-        {},
-        make("section.card-box", { "aria-label": t("teach.regions") }, make("h2", {}, t("teach.regions")), this.regions),
-        make("section.card-box", { "aria-label": t("teach.expected") }, make("h2", {}, t("teach.expected")), this.rows, button(t("teach.add_rule"), () => this.#add({ field: "lot", kind: "pattern", value: "" }), { sign: "add" })),
-        this.rehearsal.element,
-        make("section.save-bar", { "aria-label": t("teach.save") }, this.trial.element, this.save, this.discard, this.problem),
-      ),
+      steps,
     );
     this.#load();
   }
@@ -86,7 +87,13 @@ class TeachView {
   async #open(camera) {
     this.cameras.value = camera;
     this.problem.textContent = "";
-    const config = await ask("/v1/config");
+    let config;
+    try {
+      config = await ask("/v1/config");
+    } catch (error) {
+      this.problem.textContent = error.message;
+      return;
+    }
     const { rois = {}, expected = [] } = config.cameras?.[camera] ?? {};
     this.before = structuredClone({ rois: rois ?? {}, expected: expected ?? [] });
     this.rules = this.before.expected.map(chosen);
@@ -99,6 +106,7 @@ class TeachView {
     this.#regions();
     this.#rules();
     this.#changed();
+    this.element.inert = false;
   }
 
   #hold(held) {
