@@ -419,7 +419,8 @@ class PipelineConfig(Section):
     detector_min_side_px: Annotated[int, Field(ge=32, le=4096)] = 736
     """Frames are enlarged until their shorter side has this many px before text is looked for."""
     detector_max_side_px: Annotated[int, Field(ge=32, le=8192)] = 2000
-    """Frames are made smaller until their longer side has this many px before text is looked for."""
+    """Frames are made smaller until their longer side has this many px before text is looked for; of frames a third
+    larger still, parts with small text are looked at again at full size."""
     pixel_threshold: Share = 0.3
     """Probability, 0 to 1, from which on a pixel counts as text."""
     box_threshold: Share = 0.5

@@ -11,7 +11,7 @@ from edge_agent.records import Quad
 from edge_agent.stages.images import Image
 
 SATURATED = 250  # in all three channels
-GRID_PX = 2  # every so many pixels are looked at, each way
+GRID = 640  # at most about so many pixels of a picture's longer side are looked at
 LEAST_SHARE = 0.002  # of a picture: less is a highlight
 LOST = 0.95  # of a gap: so much of it saturated, print may have been there
 WHITE_GROUND = 0.4  # of a line's own box: from here on its ground is as white as glare is
@@ -28,9 +28,11 @@ def has_glare(image: Image, quads: Sequence[Quad]) -> bool:
 
     On a ground that is itself saturated only a line that goes on behind the gap tells.
     """
-    saturated = image[::GRID_PX, ::GRID_PX].min(axis=2) >= SATURATED
+    step = max(1, max(image.shape[:2]) // GRID)
+    saturated = image[::step, ::step].min(axis=2) >= SATURATED
     if saturated.mean() < LEAST_SHARE:
         return False
+    quads = [Quad(quad.points / step) for quad in quads]
     for quad in quads:
         white = share(saturated, quad, (0.0, quad.width_px / quad.height_px)) >= WHITE_GROUND
         if not white and any(share(saturated, quad, span) >= LOST for span in beside(quad)):
@@ -61,11 +63,11 @@ def gaps(quad: Quad, quads: Sequence[Quad]) -> Iterator[tuple[float, float]]:
 
 def share(saturated: Mask, quad: Quad, span: tuple[float, float]) -> float:
     """How much is saturated of the part of a line's row between two places, in heights from its beginning; 0 for one
-    that is not wholly in the picture."""
+    that is not wholly in the picture. `quad` in px of the mask."""
     along, across = axes(quad)
     places = np.linspace(span[0], span[1], 13)[:, None, None] * along
     levels = np.linspace(0.15, 0.85, 7)[:, None] * across
-    points = (quad.points[0] + (places + levels) * quad.height_px) / GRID_PX
+    points = quad.points[0] + (places + levels) * quad.height_px
     columns, rows = np.round(points[..., 0]).astype(int), np.round(points[..., 1]).astype(int)
     if min(columns.min(), rows.min()) < 0 or columns.max() >= saturated.shape[1] or rows.max() >= saturated.shape[0]:
         return 0.0

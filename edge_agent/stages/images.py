@@ -12,6 +12,7 @@ Image = npt.NDArray[np.uint8]
 
 LONGEST_SIDE = 32_766  # px; OpenCV 4 warps nothing longer, neither from nor to: it counts in 16 bits
 CUBIC_REACH = 2  # px around a point that cubic interpolation looks at
+SHRUNK = 0.75  # a frame made smaller than this for the detector is looked at again, in parts
 MAX_SHRINK = 8  # a crop is never made more than so many times larger than what is kept of it
 
 

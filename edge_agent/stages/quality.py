@@ -20,6 +20,7 @@ from edge_agent.stages.images import Image
 Flag = Literal["blank", "blurred", "dark", "faint", "glare"]
 
 LOOK_PX = 1280  # the longer side of the picture that is measured
+MOST_PX = 13_000_000  # of a picture that is strengthened: it takes some 20 bytes a pixel
 NOISE_TIMES = 13.0  # of the noise left after smoothing; 1e6 px of noise alone have a range of 11 times that
 LEAST_RANGE = 3.0  # grey levels: less is nothing, whatever the noise
 FAINT_RANGE = 60.0  # grey levels between print and ground: below it print is faint
@@ -83,6 +84,11 @@ def flaws(image: Image, quads: Sequence[Quad], known: Sequence[Flag]) -> tuple[F
     if quads:
         return ("glare",) if has_glare(image, quads) else ()
     return () if known else look(image).flags
+
+
+def can_be_strengthened(image: Image) -> bool:
+    """Whether the picture is small enough for the memory that it takes."""
+    return bool(image.shape[0] * image.shape[1] <= MOST_PX)
 
 
 def strengthened(image: Image) -> Image:

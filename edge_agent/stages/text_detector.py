@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from edge_agent.backends.base import Engine
 from edge_agent.records import Quad, TextBox
-from edge_agent.stages.images import Image, detector_size, resized
+from edge_agent.stages.images import SHRUNK, Image, detector_size, resized
 
+COARSE_PX = 1_800_000  # of a frame of which parts are looked at again: the detector takes some 300 MB a million
 MIN_SIDE_PX = 3  # of a box in the probability map: smaller is noise
 
 
@@ -75,9 +76,11 @@ class TextDetector:
 
 def preprocess(image: Image, settings: DetectorSettings) -> npt.NDArray[np.uint8]:
     """The detector's input, uint8 (1, H', W', 3) BGR; normalisation happens in the graph."""
-    width_px, height_px = detector_size(
-        image.shape[1], image.shape[0], settings.min_side_px, settings.max_side_px, settings.side_multiple_px
-    )
+    high, wide = image.shape[:2]
+    max_side_px = settings.max_side_px
+    if max(wide, high) * SHRUNK > max_side_px:  # parts of it will be looked at again at full size
+        max_side_px = min(max_side_px, round(max(wide, high) * (COARSE_PX / (wide * high)) ** 0.5))
+    width_px, height_px = detector_size(wide, high, settings.min_side_px, max_side_px, settings.side_multiple_px)
     return np.ascontiguousarray(resized(image, width_px, height_px)[None])
 
 

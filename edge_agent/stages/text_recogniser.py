@@ -14,7 +14,8 @@ import numpy.typing as npt
 from edge_agent.backends.base import Engine
 from edge_agent.records import Quad, TextBox, TextLine
 from edge_agent.stages.images import Image, warp_quad
-from edge_agent.stages.lattice import NOTHING, Alphabet, Spelling, doubtful, joined, stripped
+from edge_agent.stages.lattice import NOTHING, Alphabet, Spelling, doubtful, joined, spaced, stripped
+from edge_agent.stages.word_gaps import STROKE, WORD_GAP, lost_spaces
 
 TALL = 1.5  # height over width from which a box may hold turned text
 STACKED = 3.0  # height over width above which a box is no lone upright character
@@ -31,9 +32,6 @@ TOO_SMALL_PX = 12.5  # height of a box: text of size 8 (12 px) loses letters, th
 # to 0.24 short of it at their ends, where the cut went through a space or a thin letter, and 0.01 across.
 CUT_END = 0.25
 CUT_SIDE = 0.05
-
-STROKE = 0.3  # of a line's usual contrast: from here on a column belongs to a letter
-WORD_GAP = 0.17  # of a line's height: a wider gap between strokes is a space; between letters it is about 0.06
 
 
 @dataclass(frozen=True)
@@ -156,13 +154,16 @@ class TextRecogniser:
         widths = [crop_width(piece.quad, self.settings) for _, piece in pieces]
         read = [NOTHING] * len(pieces)
         for batch in plan_batches(widths, self.settings):
-            outputs = self.engine.infer({"image": self._crops(image, batch, pieces, widths)})
+            crops = self._crops(image, batch, pieces, widths)
+            outputs = self.engine.infer({"image": crops})
+            step_px = batch.width_px / outputs["index"].shape[1]
             for row, member in enumerate(batch.members):
-                read[member] = self.alphabet.spell(
+                spelling = self.alphabet.spell(
                     outputs["index"][row],
                     outputs["probability"][row],
                     outputs["code_margin"][row] if "code_margin" in outputs else None,
                 )
+                read[member] = spaced(spelling, lost_spaces(crops[row, :, : widths[member]], spelling, step_px))
         parts: list[list[tuple[Spelling, bool]]] = [[] for _ in quads]
         for (n, piece), spelling in zip(pieces, read, strict=True):
             parts[n].append((spelling, piece.spaced))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from edge_agent.records import TextBox
 from edge_agent.stages.images import Image
 from edge_agent.stages.merge import merged
-from edge_agent.stages.quality import Flag, look, strengthened
+from edge_agent.stages.quality import Flag, can_be_strengthened, look, strengthened
 from edge_agent.stages.text_detector import TextDetector
 from edge_agent.stages.views import View
 from edge_agent.stages.zoom import edge_hints, is_large, is_shrunk, windows
@@ -37,7 +37,7 @@ def search(view: View, probability: npt.NDArray[np.uint8], detector: TextDetecto
     if boxes:
         return Found(image, boxes)
     seen = look(image)
-    if seen.is_faint and view.strengthens:
+    if seen.is_faint and view.strengthens and can_be_strengthened(image):
         image = strengthened(image)
         boxes = merged(detector.detect(image))
     return Found(image, boxes, seen.flags)

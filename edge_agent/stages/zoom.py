@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edge_agent.records import Quad, TextBox
-from edge_agent.stages.images import Image
+from edge_agent.stages.images import SHRUNK, Image
 
-SHRUNK = 0.75  # a frame made smaller than this for the detector is looked at again
 HINT = 20  # of 255: from here on a pixel of the small map hints at text
 EDGE = 40  # grey levels from px to px of the small picture
 SMALL_PX = 12  # high in the small map: a box so small is better looked for again
@@ -74,8 +73,9 @@ def is_shrunk(probability: npt.NDArray[np.uint8], width_px: int) -> bool:
 def edge_hints(image: Image, wide: int, high: int) -> npt.NDArray[np.uint8]:
     """A map (high, wide) like the detector's that hints wherever the picture, made so small, has an edge: isolated
     letters of some 14 px leave no trace in the detector's."""
-    small = cv2.resize(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), (wide, high), interpolation=cv2.INTER_AREA)
-    steps = cv2.morphologyEx(small, cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8))
+    small = cv2.resize(image, (wide, high), interpolation=cv2.INTER_AREA)
+    grey = cv2.cvtColor(small, cv2.COLOR_BGR2GRAY)
+    steps = cv2.morphologyEx(grey, cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8))
     return np.where(steps >= EDGE, 255, 0).astype(np.uint8)
 
 

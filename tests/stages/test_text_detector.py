@@ -9,7 +9,7 @@ import pyclipper
 import pytest
 
 from edge_agent.backends.base import Array, Feed, TensorSpec
-from edge_agent.stages.text_detector import DetectorSettings, TextDetector, from_top_left, postprocess
+from edge_agent.stages.text_detector import DetectorSettings, TextDetector, from_top_left, postprocess, preprocess
 from tests.fakes import FakeEngine
 
 SETTINGS = DetectorSettings()
@@ -112,3 +112,19 @@ def test_of_too_many_regions_the_largest_are_taken_and_the_others_counted() -> N
     assert stage.left_out == 35
     stage.detect(image)
     assert stage.left_out == 70
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "expected"),
+    [
+        (1280, 720, (736, 1312)),
+        (2592, 1944, (1504, 1984)),  # still hardly made smaller
+        (4000, 3000, (1152, 1536)),  # parts of it are looked at again
+        (12000, 9000, (1152, 1536)),
+        (40000, 40, (32, 1984)),
+    ],
+)
+def test_frame_far_larger_than_the_detectors_side_is_looked_at_coarsely(
+    width: int, height: int, expected: tuple[int, int]
+) -> None:
+    assert preprocess(np.zeros((height, width, 3), np.uint8), SETTINGS).shape == (1, *expected, 3)
