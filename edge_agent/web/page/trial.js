@@ -41,8 +41,10 @@ export class Trial {
     clearInterval(this.ticking);
     this.bar.hidden = true;
     this.left.textContent = "";
-    if (version === null && active === null) {
-      this.element.hidden = !this.watched;
+    this.first ??= reported.at;
+    const over = (code === 400 || code === 500) && reported.at === this.first; // it was told when it happened
+    if (over || (version === null && active === null)) {
+      this.element.hidden = true;
       return;
     }
     const why = [detail, ...(refused ?? []).map(({ key, why: text }) => `${key}: ${text}`)].filter(Boolean).join("; ");
