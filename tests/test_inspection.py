@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge_agent.clock import DeviceClock
+from edge_agent.config import Config, patched
+from edge_agent.evidence import EvidenceStore, list_evidence, read_evidence
+from edge_agent.expectations import Expectations
+from edge_agent.inspection import Inspection
+from edge_agent.no_text import NoTextLimit
+from edge_agent.records import Field, Frame, Message, Reading
+from edge_agent.results import Results
+from edge_agent.transports.base import Inbound
+from tests.contract import check
+from tests.items.sightings import IMAGE, SIZE, label, lot
+
+LOT = [{"field": "lot", "text": "L2345B"}]
+TEXTS = ("ACME OATS", "LOT L2345B")
+
+
+class Site:
+    """Results with an inspection, whose clock stands until it is moved."""
+
+    def __init__(
+        self, folder: Path, settings: dict[str, Any] | None = None, camera: dict[str, Any] | None = None
+    ) -> None:
+        values = {"cameras": {"line1": {"kind": "folder", "source": "x", "expected": LOT, **(camera or {})}}}
+        self.config = patched(patched(Config(), values), settings or {})
+        self.now, self.seq = 100.0, 0
+        self.messages: list[Message] = []
+        clock = DeviceClock(folder, lambda: self.now, lambda: 1_800_000_000.0 + self.now, lambda: False)
+        self.evidence = EvidenceStore(folder, self.config.evidence, lambda kind, text: None)
+        expectations = Expectations(self.config, self.messages.append)
+        self.inspection = Inspection(self.config, self.messages.append, clock, expectations, self.evidence)
+        self.results = Results(self.messages.append, clock, NoTextLimit(10.0), inspection=self.inspection)
+
+    def show(self, value: str | None = "L2345B", **flags: Any) -> None:
+        """The next frame: a label with that lot, None: nothing."""
+        self.now, self.seq = self.now + 0.1, self.seq + 1
+        frame = Frame("line1", self.seq, 1_800_000_000.0 + self.now, self.now, IMAGE)
+        lines = () if value is None else tuple(label("ACME OATS", f"LOT {value}"))
+        fields: tuple[Field, ...] = () if value is None else (lot(1, value, **flags),)
+        reason = None if lines else "no_text"
+        self.results.take(frame, Reading("line1", self.seq, frame.captured_at, *SIZE, lines, fields, reason=reason))
+
+    def said(self, kind: str) -> list[dict[str, Any]]:
+        found = [message for message in self.messages if message.topic == f"line1/{kind}"]
+        for message in found:
+            check(message.topic, message.payload)
+        return [json.loads(message.payload) for message in found]
+
+
+@contextmanager
+def site(folder: Path, settings: dict[str, Any] | None = None, **camera: Any) -> Iterator[Site]:
+    made = Site(folder, settings, camera)
+    with made.evidence, made.inspection:
+        yield made
+
+
+def test_reading_on_its_own_carries_verdict_reasons_and_expectation(tmp_path: Path) -> None:
+    with site(tmp_path) as line:
+        line.show()
+        line.show("L9999C")
+        line.show("L2345B", flags=("repaired",))
+        line.show(None)
+    said = line.said("result")
+    assert [each["verdict"] for each in said] == ["PASS", "FAIL", "NO_READ", "NO_READ"]
+    assert [each["reasons"][0]["why"] for each in said] == [None, "differs", "uncertain", "absent"]
+    assert all(each["expectation_id"].startswith("config-") for each in said)
+    kept = [each["evidence_id"] for each in said]
+    assert (kept[0], kept[3]) == (None, None)  # what passed, and a picture without text, need no proof
+    assert {read_evidence(path).content["id"] for path in list_evidence(tmp_path)} == set(kept[1:3])
+    assert not line.said("item")
+
+
+def test_without_an_expectation_nothing_is_judged_or_kept(tmp_path: Path) -> None:
+    with site(tmp_path, expected=[]) as line:
+        line.show()
+    (said,) = line.said("result")
+    assert (said["verdict"], said["reasons"], said["expectation_id"]) == (None, [], None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_still_item_is_one_message_in_place_of_many_readings(tmp_path: Path) -> None:
+    with site(tmp_path, {"items": {"mode": "still"}}) as line:
+        for _ in range(20):
+            line.show()
+    assert len(line.said("item")) == 1
+    assert not line.said("result")
+    (item,) = line.said("item")
+    assert (item["verdict"], item["n_reads"], item["evidence_id"]) == ("PASS", 2, None)
+    assert line.inspection.section()["line1"] == {"items": 1, "pass": 1, "fail": 0, "no_read": 0, "fragments": 0}
+    origin = next(message.origin for message in line.messages if message.topic == "line1/item")
+    assert origin is not None and (origin.id, origin.camera) == (item["id"], "line1")
+
+
+def test_readings_beside_items_are_not_judged(tmp_path: Path) -> None:
+    with site(tmp_path, {"items": {"mode": "still", "publish_readings": True}}) as line:
+        for _ in range(3):
+            line.show()
+    assert [each["verdict"] for each in line.said("result")] == [None] * 3
+
+
+def test_item_that_fails_waits_for_its_time_and_leaves_evidence(tmp_path: Path) -> None:
+    with site(tmp_path, {"items": {"mode": "conveyor", "decide_within_ms": 500}}) as line:
+        line.show("L9999C")
+        line.show("L9999C")
+        assert line.results.due_in_s() == pytest.approx(0.4)
+        line.now += 0.4
+        line.results.attend()
+        (item,) = line.said("item")
+        assert line.results.due_in_s() == float("inf")
+    assert (item["verdict"], item["decided_by"], item["reasons"][0]["seen"]) == ("FAIL", "time", "L9999C")
+    (path,) = list_evidence(tmp_path)
+    content = read_evidence(path).content
+    assert content["id"] == item["evidence_id"] == item["id"]
+    assert content["item"]["evidence_id"] == item["id"]
+    assert [each["text"] for each in content["reading"]["lines"]] == ["ACME OATS", "LOT L9999C"]
+
+
+def test_open_item_is_published_when_the_agent_ends(tmp_path: Path) -> None:
+    with site(tmp_path, {"items": {"mode": "conveyor"}}) as line:
+        line.show("L9999C")
+        assert not line.said("item")
+    assert [each["decided_by"] for each in line.said("item")] == ["stop"]
+
+
+def test_single_reading_does_not_pass(tmp_path: Path) -> None:
+    with site(tmp_path, {"items": {"mode": "conveyor"}}) as line:
+        line.show()
+    (item,) = line.said("item")
+    assert (item["verdict"], item["reasons"][-1]["why"]) == ("NO_READ", "few_reads")
+
+
+def test_message_from_the_plant_triggers_an_item_and_one_that_is_retained_does_not(tmp_path: Path) -> None:
+    settings = {"items": {"decide_within_ms": 500}}
+    with site(tmp_path, settings, trigger={"kind": "mqtt", "delay_ms": 100}) as line:
+        line.show()
+        line.results.hear(Inbound("line1/trigger", b"", True, line.now))
+        line.show()
+        line.results.hear(Inbound("line1/trigger", b"", False, line.now))
+        line.results.attend()
+        for _ in range(3):
+            line.show(None)
+        line.now += 1.0
+        line.results.attend()
+    (item,) = line.said("item")
+    assert (item["verdict"], item["n_reads"], item["decided_by"]) == ("NO_READ", 0, "time")
+    assert not line.said("result")
+    (path,) = list_evidence(tmp_path)
+    assert read_evidence(path).picture.shape == IMAGE.shape  # nothing was read: the whole picture is kept
+
+
+def test_trigger_from_before_a_long_pause_tells_of_nothing(tmp_path: Path) -> None:
+    with site(tmp_path, trigger={"kind": "mqtt"}) as line:
+        line.results.hear(Inbound("line1/trigger", b"", False, line.now))
+        line.now += 100.0
+        line.results.attend()
+    assert not line.said("item")
+
+
+def test_job_change_reaches_the_next_item_and_the_decoder(tmp_path: Path) -> None:
+    with site(tmp_path, {"items": {"mode": "still"}}) as line:
+        line.show()
+        line.show()
+        job = {"id": "job-8", "expected": [{"field": "lot", "pattern": "M9999A"}]}
+        line.results.hear(Inbound("line1/expected", json.dumps(job).encode(), True))
+        line.results.attend()
+        assert set(line.inspection.expectations.masks("line1", None)) == {"lot"}
+        for _ in range(3):
+            line.show("M2345B")
+        line.show("M2345B")
+    items = line.said("item")
+    assert [(each["verdict"], each["expectation_id"]) for each in items][1:] == [("PASS", "job-8")]
+    (reported,) = line.said("expected/reported")
+    assert (reported["id"], reported["code"]) == ("job-8", 200)
+
+
+def test_changed_mode_decides_what_is_open_and_goes_on_in_the_new_way(tmp_path: Path) -> None:
+    with site(tmp_path, {"items": {"mode": "conveyor"}}) as line:
+        line.show("L9999C")
+        line.results.tune(patched(line.config, {"items": {"mode": "none"}}))
+        assert [each["decided_by"] for each in line.said("item")] == ["stop"]
+        line.show()
+        assert [each["verdict"] for each in line.said("result")] == ["PASS"]
+
+
+def test_regions_have_items_of_their_own_where_they_are_lanes(tmp_path: Path) -> None:
+    rois = {"left": {"width": 0.5, "expected": LOT}, "right": {"x": 0.5, "width": 0.5}}
+    settings = {"items": {"mode": "still", "per": "region"}}
+    with site(tmp_path, settings, rois=rois, expected=[]) as line:
+        line.now += 0.1
+        for seq in (1, 2, 3):
+            line.now += 0.1
+            frame = Frame("line1", seq, 1_800_000_000.0 + line.now, line.now, IMAGE)
+            lines = (*label("LOT L2345B", region="left"), *label("LOT C3", x=400, region="right"))
+            reading = Reading("line1", seq, frame.captured_at, *SIZE, lines, (lot(0, "L2345B"), lot(1, "C3")))
+            line.results.take(frame, reading)
+    assert {(each["region"], each["verdict"]) for each in line.said("item")} == {("left", "PASS"), ("right", None)}
+
+
+def test_untrusted_clock_passes_no_date_unless_the_operator_vouches_for_it(tmp_path: Path) -> None:
+    rules = [{"date": "expiry >= today"}]
+    for trusted, verdict in ((False, "NO_READ"), (True, "PASS")):
+        with site(tmp_path, {"items": {"trust_clock": trusted}}, expected=rules) as line:
+            line.show("2099-01-01", name="expiry_date")
+        assert [each["verdict"] for each in line.said("result")] == [verdict]
