@@ -114,12 +114,11 @@ class TextRecogniser:
         """The same lines, or those read the other way up where that is the better way for a long bad one and then for
         the page as a whole."""
         level = [n for n, box in enumerate(boxes) if len(directions(box.quad)) == 1]
-        bad = [
-            n
-            for n in level
-            if confidence_of(read[n]) < BADLY and boxes[n].quad.width_px > LONG * boxes[n].quad.height_px
-        ]
-        probes = sorted(bad, key=lambda n: -boxes[n].quad.width_px)[:PROBES]
+        widths = {n: boxes[n].quad.width_px for n in level if boxes[n].quad.width_px > LONG * boxes[n].quad.height_px}
+        bad = sorted((n for n in widths if confidence_of(read[n]) < BADLY), key=lambda n: -widths[n])
+        if sum(widths[n] for n in bad) * 2 < sum(widths.values()):
+            return read  # most of the page reads well as it is
+        probes = bad[:PROBES]
         over = self._turned(image, boxes, probes)
         if not any(confidence_of(over[n]) > max(BADLY, confidence_of(read[n]) + PAGE) for n in probes):
             return read
