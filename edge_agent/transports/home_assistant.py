@@ -19,7 +19,7 @@ from edge_agent import __version__, messages
 from edge_agent.config import Config
 from edge_agent.files import service_state_dir, write_atomically
 from edge_agent.messages import CameraState, PipelineState
-from edge_agent.records import Message, json_bytes
+from edge_agent.records import Message, Verdict, json_bytes
 from edge_agent.transports.base import Outcome, Settle
 
 log = logging.getLogger(__name__)
@@ -38,6 +38,12 @@ READING = (
     "{% for field in value_json.fields %}{{ field.name }}: {{ field.value }}{{ '; ' if not loop.last }}"
     "{% else %}{{ value_json.reason or value_json.lines | map(attribute='text') | join('; ') }}{% endfor %}"
     f"{{% endset %}}{{{{ said[:{MAX_STATE_CHARS}] }}}}{{% endif %}}"
+)
+
+VERDICT = "{{ this.state if value_json.historical or not value_json.verdict else value_json.verdict }}"
+ATTRIBUTES = (
+    "{{ {'id': value_json.id, 'expectation_id': value_json.expectation_id, 'evidence_id': value_json.evidence_id,"
+    " 'n_reads': value_json.n_reads, 'reasons': value_json.reasons} | tojson }}"
 )
 
 # key -> what is shown of telemetry: name, template, and how Home Assistant takes it
@@ -63,8 +69,10 @@ def discovery(config: Config, device_id: str) -> dict[str, Any]:
     """The message that describes the device and its entities."""
     prefix = f"{config.mqtt.base_topic}/{device_id}/"
     entities = {**device_entities(prefix), **figure_entities(prefix)}
-    for camera in config.cameras:
+    for camera, settings in config.cameras.items():
         entities |= camera_entities(prefix, camera)
+        if (settings.items or config.items.mode) != "none" or settings.trigger.kind != "none":
+            entities |= item_entities(prefix, camera)
     origin = {"name": "edge_agent", "sw_version": __version__}
     ours = object_id(device_id)
     return {
@@ -131,6 +139,19 @@ def camera_entities(prefix: str, camera: str) -> dict[str, dict[str, Any]]:
             "state_class": "measurement",
             "unit_of_measurement": "frames/s",
         },
+    }
+
+
+def item_entities(prefix: str, camera: str) -> dict[str, dict[str, Any]]:
+    """The verdict of the last item of a camera whose readings are joined, with all that the item says beside it."""
+    return {
+        f"{object_id(camera)}_verdict": {
+            **sensor(prefix, f"{camera}/item", f"{camera} verdict", VERDICT),
+            "device_class": "enum",
+            "options": list(get_args(Verdict)),
+            "json_attributes_topic": f"{prefix}{camera}/item",
+            "json_attributes_template": ATTRIBUTES,
+        }
     }
 
 

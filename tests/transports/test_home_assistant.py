@@ -197,6 +197,25 @@ def test_reading_of_the_backlog_does_not_take_the_place_of_a_newer_one() -> None
     assert shown("line-1_reading", reading, state="lot: B2") == "lot: B2"
 
 
+def test_camera_whose_readings_are_joined_has_the_verdict_of_its_last_item() -> None:
+    for settings in ({"items": "conveyor"}, {"trigger": {"kind": "motion"}}):
+        announced = discovery(patched(config(), {"cameras": {"line-1": settings}}), "press-7")
+        Draft202012Validator(DOCUMENTED).validate(announced)
+        assert {key for key in announced["components"] if key.endswith("_verdict")} == {"line-1_verdict"}
+        entity = announced["components"]["line-1_verdict"]
+        item = documented()[entity["state_topic"].removeprefix(PREFIX)]
+
+        def made(template: str, payload: dict[str, Any]) -> str:
+            rendered = jinja2.Environment().from_string(template)
+            return rendered.render(value_json=payload, this={"state": "PASS"})
+
+        assert made(entity["value_template"], item) == item["verdict"]
+        assert made(entity["value_template"], {**item, "historical": True}) == "PASS"
+        assert made(entity["value_template"], {**item, "verdict": None}) == "PASS"
+        attributes = json.loads(made(entity["json_attributes_template"], item))
+        assert attributes["reasons"] == item["reasons"]
+
+
 def test_status_is_shown_off_and_everything_else_unavailable_unless_it_is_online() -> None:
     (place,) = components()["cpu"]["availability"]
     template = jinja2.Environment().from_string(place["value_template"])
