@@ -60,7 +60,7 @@ def test_label_is_read_with_its_lot_expiry_and_serial(pipeline: Pipeline, index:
     assert fields["lot"] == label.lot
     assert fields["expiry_date"] == label.expiry.isoformat()
     assert fields["serial_number"] == label.serial
-    assert set(reading.timings_ms) == {"detect", "recognise", "extract", "total"}
+    assert set(reading.timings_ms) == {"detect", "recognise", "decode", "extract", "total"}
     assert reading.backend == "onnxruntime"
     assert reading.reason is None
     assert set(reading.engines) == {"detect", "recognise", "encode"}

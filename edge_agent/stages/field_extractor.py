@@ -54,7 +54,9 @@ from edge_agent.stages.cross_checks import with_codes, with_contradictions
 from edge_agent.stages.dates import DateRules
 from edge_agent.stages.field_table import FieldTable, field_table
 from edge_agent.stages.field_values import (
+    LEAST_DIGITS,
     UNNAMED_DATE,
+    Kind,
     ReadRules,
     Value,
     gist,
@@ -69,6 +71,7 @@ from edge_agent.stages.masks import fit_to_masks
 from edge_agent.stages.nearest import Nearest, NearestPrototypes
 from edge_agent.stages.products import with_products
 from edge_agent.stages.prototype_vectors import PrototypeVectors
+from edge_agent.stages.rule_evidence import rule_evidence
 from edge_agent.stages.text_encoder import TextEncoder
 from edge_agent.stages.token_classifier import Entity, TokenClassifier
 
@@ -168,6 +171,7 @@ class FieldExtractor:
             self._encoder,
             self.table.prototypes,
             lambda text: gist(text, readings(text, rules), rules),
+            lambda text, names: rule_evidence(text, names, rules, self.table.keys),
             self._kept,
         )
 
@@ -215,7 +219,7 @@ class FieldExtractor:
         for index, text, values, answer in zip(open_lines, texts, values_of, answers, strict=True):
             if answer.name == OTHER or answer.similarity < self._config.min_similarity or answer.share < MIN_SHARE:
                 continue
-            label.take(_named(answer, text, values, index, label, degraded=degraded))
+            label.take(_named(answer, text, values, index, label, rules.kinds, degraded=degraded))
 
     def _answers(
         self,
@@ -231,7 +235,7 @@ class FieldExtractor:
             if not self.degraded:
                 log.warning("the encoder is out of order, lines are named by their shape: %s", exc)
             self.degraded = True
-            return nearest.by_shape(texts, candidates), True
+            return nearest.without_encoder(texts, candidates), True
         if self.degraded and texts:
             log.info("the encoder is in order again")
             self.degraded = False
@@ -263,14 +267,27 @@ def _tagged(entity: Entity, text: str, index: int, label: Label, rules: ReadRule
 
 
 def _named(
-    answer: Nearest, text: str, values: Mapping[str, Value], index: int, label: Label, *, degraded: bool
+    answer: Nearest,
+    text: str,
+    values: Mapping[str, Value],
+    index: int,
+    label: Label,
+    kinds: Mapping[str, Kind],
+    *,
+    degraded: bool,
 ) -> Found:
-    """The line under the encoder's name: with the value that the rules read for it, else the text itself."""
-    value = values.get(answer.name) or text_value(answer.name, text)
-    flags = [*value.flags, *(["key_inferred"] if answer.name in values else []), *(["degraded"] if degraded else [])]
-    value = replace(value, flags=tuple(flags))
+    """The line under the encoder's name: with the value that the rules read for it, else the text itself; of a field
+    that has no text but a value, none, and that it could not be read."""
+    flags = ("degraded",) if degraded else ()
+    if kinds[answer.name] == "text":
+        value = text_value(answer.name, text)
+    else:
+        unread = Value(answer.name, "", 0, len(text.rstrip()), ("unreadable",))
+        value = values.get(answer.name, unread)
+        flags = ("key_inferred", *flags)
+    value = replace(value, flags=(*value.flags, *flags))
     seen = label.segments[index][0].text.seen(value.start, value.end)
-    return Found(value, seen, (index,), answer.share, value.start, "model")
+    return Found(value, seen, (index,), answer.share * value.certainty, value.start, "model")
 
 
 def _is_open(label: Label, index: int) -> bool:
@@ -298,10 +315,11 @@ def _candidates(text: str, values: Mapping[str, Value], table: FieldTable) -> fr
     dates = [name for name, kind in table.kinds.items() if kind == "date"]
     if any(name in values and not values[name].doubted for name in dates):
         return frozenset({*dates, OTHER})
-    texts = [name for name, kind in table.kinds.items() if kind == "text"]
+    digits = sum(map(str.isdigit, text))
+    named = {name for name, kind in table.kinds.items() if kind == "text" or digits >= LEAST_DIGITS[kind]}
     if not may_be_address(text):
-        texts.remove("address")
-    return frozenset({*texts, OTHER, *values})
+        named.discard("address")
+    return frozenset({*named, OTHER, *values})
 
 
 def _field(found: Found, label: Label) -> Field:

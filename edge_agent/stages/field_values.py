@@ -61,7 +61,7 @@ _DOUBTS = {
 }
 _DIGITS_FIRST = re.compile(r"\W*\w{0,3}[0-9]")
 # How many digits behind a phrase are meant as a value, by what the value is.
-_LEAST_DIGITS: Mapping[Kind, int] = {"date": 3, "quantity": 1, "gtin": 6, "contact": 6}
+LEAST_DIGITS: Mapping[Kind, int] = {"date": 3, "quantity": 1, "gtin": 6, "contact": 6, "code": 3}
 _GS1_NAMES = {"10": "lot", "21": "serial_number", "15": "expiry_date", "16": "expiry_date", "17": "expiry_date"}
 
 
@@ -102,8 +102,8 @@ def read_value(name: str, text: str, rules: ReadRules) -> Value | None:
     """
     kind = rules.kinds[name]
     value = _READERS[kind](name, text, rules)
-    least = _LEAST_DIGITS.get(kind)
-    if value is not None or least is None or "%" in text[:24] or not _DIGITS_FIRST.match(text):
+    least = LEAST_DIGITS.get(kind)
+    if value is not None or least is None or kind == "code" or "%" in text[:24] or not _DIGITS_FIRST.match(text):
         return value
     if sum(c in "0123456789" for c in text[:24]) < least:
         return None

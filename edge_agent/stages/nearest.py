@@ -1,9 +1,9 @@
-"""NearestPrototypes: which field's example phrases a text is most like, by sentence embeddings and shape.
+"""NearestPrototypes: which field's example phrases a text is most like, by embeddings, shape and what rules half know.
 
-Two opinions are added: the mean cosine to a field's nearest prototypes, which knows the single example, and a ridge
-regression over embeddings and shapes, which knows what sets the fields apart. Both come from the prototypes alone
-and are made at start-up; nothing is trained elsewhere. What is embedded is a text's gist, its words without the digits
-of its value; its shape is that of the whole text.
+Two opinions are added: the mean cosine to a field's nearest prototypes, which knows the single example, and a logistic
+regression, which knows what sets the fields apart. Both come from the prototypes and one misreading of each, and are
+made at start-up; nothing is trained elsewhere. What is embedded is a text's gist, its words without the digits of its
+value; its shape is that of the whole text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from edge_agent.stages import logistic
 from edge_agent.stages.line_shape import shape
+from edge_agent.stages.misreadings import misread
 from edge_agent.stages.prototype_vectors import PrototypeVectors
 from edge_agent.stages.text_encoder import TextEncoder
 
@@ -23,10 +25,15 @@ Matrix = npt.NDArray[np.float64]
 TOP_K = 5
 MIN_UNDERSTOOD = 0.5  # share of a text's tokens; below it an embedding tells nothing
 SHAPE_WEIGHT = 0.6  # of a shape's numbers beside an embedding of length 1
-RIDGE = 3.0
-# Softmax temperature over the fields' scores: with it the mean share of prototypes left out one by one comes near the
-# rate of right answers among them (0.82).
-TEMPERATURE = 0.14
+SIMILARITY_WEIGHT = 3.0  # of the mean cosine beside the regression's scores
+PENALTY = 3e-4  # on squared weights, beside the mean loss of a prototype
+
+Evidence = Callable[[str, Sequence[str]], Matrix]
+
+
+def no_evidence(text: str, names: Sequence[str]) -> Matrix:
+    """Nothing is known of a text but its words and its shape."""
+    return np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,8 @@ class Nearest:
 class NearestPrototypes:
     """Embeds the prototypes when made, and again for another engine; else `nearest` costs one batched encoder call.
 
-    `gist` gives the words of a prototype; `kept` has the vectors of an earlier start, where they are the same.
+    `gist` gives the words of a text; `evidence` what rules know of it, by the fields' names; `kept` has the vectors of
+    an earlier start, where they are the same.
     """
 
     def __init__(
@@ -49,18 +57,22 @@ class NearestPrototypes:
         encoder: TextEncoder,
         prototypes: Mapping[str, Sequence[str]],
         gist: Callable[[str], str] = str,
+        evidence: Evidence = no_evidence,
         kept: PrototypeVectors | None = None,
     ) -> None:
         self._encoder = encoder
+        self._evidence = evidence
         self._kept = kept or PrototypeVectors(None)
         known = {name: [p for p in phrases if self.understands(p)] for name, phrases in prototypes.items()}
         self._names = tuple(known)
-        self._phrases = [phrase for name in self._names for phrase in known[name]]
-        self._owners = np.array([at for at, name in enumerate(self._names) for _ in known[name]])
-        self._gists = [gist(phrase) for phrase in self._phrases]
-        self._columns = [np.flatnonzero(self._owners == at) for at in range(len(self._names))]
-        shapes = np.stack([shape_of(phrase) for phrase in self._phrases])
-        self._shape_weights = _ridge(shapes, self._owners, len(self._names))
+        phrases = [phrase for name in self._names for phrase in known[name]]
+        owners = np.array([at for at, name in enumerate(self._names) for _ in known[name]])
+        self._columns = [np.flatnonzero(owners == at) for at in range(len(self._names))]
+        examples = [*phrases, *map(misread, phrases)]
+        self._gists = [gist(example) for example in examples]
+        self._owners = np.concatenate([owners, owners])
+        self._manners = self._manner(examples)
+        self._manner_weights = logistic.fit(self._manners, self._owners, len(self._names), PENALTY)
         self._embed()
 
     def understands(self, text: str) -> bool:
@@ -77,24 +89,31 @@ class NearestPrototypes:
             self._embed()
         vectors = self._encoder.encode(texts if gists is None else gists).astype(np.float64)
         similarities = self._similarities(vectors)
-        scores = similarities + _features(vectors, texts) @ self._weights
+        scores = SIMILARITY_WEIGHT * similarities + np.hstack([vectors, self._manner(texts)]) @ self._weights
         return [
             self._best(row, score, allowed)
             for row, score, allowed in zip(similarities, scores, candidates, strict=True)
         ]
 
-    def by_shape(self, texts: Sequence[str], candidates: Sequence[frozenset[str]]) -> list[Nearest]:
-        """For each text the likeliest among its candidate fields by how it is written, for want of an encoder."""
+    def without_encoder(self, texts: Sequence[str], candidates: Sequence[frozenset[str]]) -> list[Nearest]:
+        """For each text the likeliest among its candidate fields by its shape and what rules know of it."""
+        scores = self._manner(texts) @ self._manner_weights if texts else ()
         return [
-            self._best(np.ones(len(self._names)), shape_of(text) @ self._shape_weights, allowed)
-            for text, allowed in zip(texts, candidates, strict=True)
+            self._best(np.ones(len(self._names)), score, allowed)
+            for score, allowed in zip(scores, candidates, strict=True)
         ]
+
+    def _manner(self, texts: Sequence[str]) -> Matrix:
+        """(texts, D): all that is known of them but their words: shape, what rules see, and a constant."""
+        return np.stack(
+            [np.concatenate([SHAPE_WEIGHT * shape(text), [0.3], self._evidence(text, self._names)]) for text in texts]
+        )
 
     def _embed(self) -> None:
         self._embedded_by = self._encoder.fingerprint
-        vectors = self._kept.vectors(self._embedded_by, self._gists, self._encoder.encode)
-        self._vectors: Matrix = vectors.astype(np.float64)
-        self._weights = _ridge(_features(self._vectors, self._phrases), self._owners, len(self._names))
+        vectors = self._kept.vectors(self._embedded_by, self._gists, self._encoder.encode).astype(np.float64)
+        self._vectors = vectors[: len(vectors) // 2]  # of the prototypes themselves
+        self._weights = logistic.fit(np.hstack([vectors, self._manners]), self._owners, len(self._names), PENALTY)
 
     def _similarities(self, vectors: Matrix) -> Matrix:
         """(texts, fields): mean of the TOP_K largest cosines between a text and a field's prototypes."""
@@ -104,27 +123,6 @@ class NearestPrototypes:
 
     def _best(self, similarities: Matrix, scores: Matrix, allowed: frozenset[str]) -> Nearest:
         kept = [at for at, name in enumerate(self._names) if name in allowed]
-        weights = np.exp((scores[kept] - scores[kept].max()) / TEMPERATURE)
-        best = int(np.argmax(weights))
-        similarity = float(similarities[kept[best]])
-        return Nearest(self._names[kept[best]], similarity, float(weights[best] / weights.sum()))
-
-
-def _features(vectors: Matrix, texts: Sequence[str]) -> Matrix:
-    """(texts, dimensions + shapes + 1): embedding, shape and a constant."""
-    return np.hstack([vectors, np.stack([shape_of(text) for text in texts])])
-
-
-def shape_of(text: str) -> Matrix:
-    """(shapes + 1,): how a text is written, and a constant."""
-    return np.append(SHAPE_WEIGHT * shape(text), 0.3)
-
-
-def _ridge(features: Matrix, owners: npt.NDArray[np.int64], fields: int) -> Matrix:
-    """(features, fields): least squares to each field's indicator, fields with few prototypes weighing more."""
-    counts = np.bincount(owners, minlength=fields)
-    weights = (counts.mean() / counts[owners]) ** 0.25
-    weighted = features * weights[:, None]
-    targets = np.eye(fields)[owners] * weights[:, None]
-    normal = weighted.T @ weighted + RIDGE * np.eye(features.shape[1])
-    return np.linalg.solve(normal, weighted.T @ targets)
+        shares = logistic.probabilities(scores[kept])
+        best = int(np.argmax(shares))
+        return Nearest(self._names[kept[best]], float(similarities[kept[best]]), float(shares[best]))

@@ -217,3 +217,52 @@ def test_a_tagger_s_kind_that_is_a_field_of_ours_has_its_value_read_by_the_rules
     one = FieldExtractor(FieldsConfig(), None, lambda: NOW, tagger=tagger)
     (found,) = one.extract([line("of a b of")])
     assert (found.name, found.source, found.flags, found.certain) == ("lot", "model", ("unreadable",), False)
+
+
+# dates under any clock
+
+
+def unix(year: int, month: int, day: int) -> float:
+    return datetime(year, month, day, tzinfo=timezone.utc).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("now", "text", "value", "flags"),
+    [
+        (unix(2026, 11, 30), "EXP 14.06.2029", "2029-06-14", ()),
+        (unix(2026, 11, 30), "EXP 08/2027", "2027-08-31", ("month_precision",)),
+        (unix(2026, 11, 30), "EXP 31/02/2027", "", ("invalid",)),
+        (unix(2026, 11, 30), "EXP 13/08/26", "2026-08-13", ()),
+        (unix(2031, 1, 1), "EXP 14.06.2033", "2033-06-14", ()),
+        (unix(2061, 1, 1), "EXP 14.06.63", "2063-06-14", ()),
+        (unix(2026, 11, 30), "EXP 14.06.2093", "2093-06-14", ("implausible",)),
+        (None, "EXP 14.06.2093", "2093-06-14", ("clock_untrusted",)),
+        (unix(1970, 1, 1), "EXP 14.06.2029", "2029-06-14", ("clock_untrusted",)),
+    ],
+)
+def test_no_year_is_fixed_and_the_window_moves_with_the_clock(
+    now: float | None, text: str, value: str, flags: tuple[str, ...]
+) -> None:
+    (found,) = extractor(clock=lambda: now).extract([line(text)])
+    assert (found.value, found.flags) == (value, flags)
+
+
+def test_day_00_of_a_code_is_the_whole_month() -> None:
+    code = Code("Code128", "17270800", QUAD, None, "]C1")
+    expiry = extractor().extract([], [code])[1]
+    assert (expiry.value, expiry.flags, expiry.certain) == ("2027-08-31", ("month_precision", "from_gs1"), True)
+
+
+@pytest.mark.parametrize(
+    ("glued", "wanted"),
+    [
+        ("BESTBEFORE12AUG2026", ("expiry_date", "2026-08-12")),
+        ("NETWT500g", ("weight_volume", "500 g")),
+        ("870922216898", ("barcode_digits", "870922216898")),
+        ("8709 2221 6898", ("barcode_digits", "870922216898")),
+    ],
+)
+def test_lost_spaces_lose_nothing(glued: str, wanted: tuple[str, str]) -> None:
+    (found,) = extractor().extract([line(glued)])
+    assert (found.name, found.value) == wanted
+    assert found.text in glued
