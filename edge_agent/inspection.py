@@ -28,6 +28,7 @@ from edge_agent.verify.judge import Judgement, day_of, judge_item, judge_reading
 
 log = logging.getLogger(__name__)
 
+KEEP_EVERY_S = 1.0  # of each camera whose readings are judged one by one
 STALE_TRIGGER_S = 60.0  # one that is heard of later told of an item that has long gone
 
 
@@ -60,6 +61,7 @@ class Inspection:
         self.config_version: Callable[[], int | None] = lambda: None
         self.counts: Counter[tuple[str, Verdict | None]] = Counter()  # items, by camera and verdict
         self._fragments: Counter[str] = Counter()  # of lanes that are no more
+        self._kept_mono: dict[str, float] = {}  # by camera, when evidence of a single reading was kept last
         self._put = put
         self._clock = clock
         self._config = config
@@ -118,7 +120,7 @@ class Inspection:
         today, trusted = day_of(reading.captured_at), self.trusted()
         judgement = judge_reading(reading, expectation, today, trusted)
         kept = judgement is not None and self._is_kept(judgement.verdict) and bool(reading.lines or reading.codes)
-        if judgement is None or not kept:
+        if judgement is None or not kept or not self._is_due(frame):
             return Verified(judgement, expectation.id)
         said: dict[str, Any] = {
             "id": reading.id,
@@ -259,6 +261,14 @@ class Inspection:
                 config_version=self.config_version(),
             )
         )
+
+    def _is_due(self, frame: Frame) -> bool:
+        """Whether evidence of a single reading is kept now: of a frame that stands still one in a second will do."""
+        kept_mono = self._kept_mono.get(frame.camera, float("-inf"))
+        is_due = frame.captured_mono - kept_mono >= KEEP_EVERY_S
+        if is_due:
+            self._kept_mono[frame.camera] = frame.captured_mono
+        return is_due
 
     def _is_kept(self, verdict: Verdict) -> bool:
         return self.evidence is not None and verdict in self.evidence.settings.keep

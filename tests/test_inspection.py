@@ -67,6 +67,7 @@ def test_reading_on_its_own_carries_verdict_reasons_and_expectation(tmp_path: Pa
     with site(tmp_path) as line:
         line.show()
         line.show("L9999C")
+        line.now += 1.0
         line.show("L2345B", flags=("repaired",))
         line.show(None)
     said = line.said("result")
@@ -77,6 +78,15 @@ def test_reading_on_its_own_carries_verdict_reasons_and_expectation(tmp_path: Pa
     assert (kept[0], kept[3]) == (None, None)  # what passed, and a picture without text, need no proof
     assert {read_evidence(path).content["id"] for path in list_evidence(tmp_path)} == set(kept[1:3])
     assert not line.said("item")
+
+
+def test_readings_that_fail_one_after_the_other_leave_evidence_once_a_second(tmp_path: Path) -> None:
+    with site(tmp_path) as line:
+        for _ in range(25):
+            line.show("L9999C")
+    kept = [each["evidence_id"] for each in line.said("result") if each["evidence_id"] is not None]
+    assert len(kept) == 3
+    assert len(list(list_evidence(tmp_path))) == 3
 
 
 def test_without_an_expectation_nothing_is_judged_or_kept(tmp_path: Path) -> None:

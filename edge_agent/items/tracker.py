@@ -106,6 +106,8 @@ class StillTracker:
     def see(self, sighting: Sighting) -> list[Draft]:
         gone: list[Draft] = []
         before_mono, self._before_mono = self._before_mono, sighting.mono
+        if self._doubts and sighting.mono - self._doubts[-1][0].mono > max(self._gone_after_s, LONGEST_GAP_S):
+            self._doubts.clear()
         if self.open and not self._doubts and is_gone(self.open[0], sighting, before_mono, self._gone_after_s):
             gone.append(self.open.pop())
         if sighting.is_empty:

@@ -18,7 +18,18 @@ import pytest
 
 from edge_agent.__main__ import main
 from edge_agent.commands import read as verb
-from edge_agent.commands.read import Drawer, Picture, Report, camera_name, columns, pictures, show_json, show_table
+from edge_agent.commands.read import (
+    Drawer,
+    Judge,
+    Picture,
+    Report,
+    camera_name,
+    columns,
+    pictures,
+    show_json,
+    show_table,
+)
+from edge_agent.config import Config, patched
 from edge_agent.demo.labels import render_label, sample_labels
 from edge_agent.errors import ConfigError, FrameError
 from edge_agent.records import Code, Field, Frame, Quad, Reading, TextBox, TextLine
@@ -373,3 +384,40 @@ def test_a_sample_label_is_read_with_the_real_models(tmp_path: Path, capsys: pyt
     assert values["barcode_digits"] == label.gtin
     drawn = cv2.imread(str(tmp_path / "drawn.png"))
     assert drawn.shape[1] > 900
+
+
+class TestVerdict:
+    EXPECTED = patched(
+        Config(),
+        {"cameras": {"line1": {"kind": "folder", "source": "x", "expected": [{"field": "lot", "text": "A1"}]}}},
+    )
+
+    def shown(self, value: str, show: Callable[..., None] = show_table) -> str:
+        judge = Judge.of(self.EXPECTED, "line1")
+        picture = judge.seen_by_camera(Picture(Path("a.png"), None, Frame("a.png", 0, 0.0, 0.0, WHITE.copy())))
+        lot = Field("lot", value, value, 0.9, (0,))
+        found = reading(picture.frame, (line(f"LOT {value}"),), (lot,))
+        assert found.camera == "line1"
+        stream = io.StringIO()
+        show(picture, found, stream, judge.verdict(found))
+        return stream.getvalue()
+
+    def test_verdict_and_each_rule_stand_below_the_lines(self) -> None:
+        passed, failed = self.shown("A1"), self.shown("B2")
+        assert "\n  PASS  by config-" in passed and "\n    PASS     lot: text A1\n" in passed
+        assert "\n    FAIL     lot: text A1: differs; expected A1; seen B2\n" in failed
+
+    def test_verdict_is_in_the_json_as_in_a_result(self) -> None:
+        said = json.loads(self.shown("B2", show_json))
+        assert (said["verdict"], said["reasons"][0]["why"]) == ("FAIL", "differs")
+        assert said["expectation_id"].startswith("config-")
+
+    def test_without_a_camera_nothing_is_expected(self) -> None:
+        judge = Judge.of(self.EXPECTED, None)
+        picture = Picture(Path("a.png"), None, Frame("a.png", 0, 0.0, 0.0, WHITE.copy()))
+        assert judge.seen_by_camera(picture) is picture
+        assert judge.verdict(reading(picture.frame)) is None
+
+    def test_unknown_camera_is_refused_with_those_that_there_are(self) -> None:
+        with pytest.raises(ConfigError, match=r"--camera line9: .* they have: line1"):
+            Judge.of(self.EXPECTED, "line9")

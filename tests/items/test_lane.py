@@ -62,6 +62,21 @@ def test_same_label_after_a_pause_is_another_item_and_after_a_flicker_the_same()
     assert len(film.items) == 2
 
 
+def test_glimpse_of_another_item_long_ago_is_not_the_first_sight_of_the_next() -> None:
+    film = Film(replace_items(STILL, decide_within_ms=60_000), verdict="FAIL")
+    for _ in range(3):
+        film.show(label(*TEXTS))
+    film.show(label("OTHER", "THINGS"))
+    for _ in range(100):
+        film.show()
+    began = film.now
+    for _ in range(3):
+        film.show(label("OTHER", "THINGS"))
+    film.lane.close(film.now)
+    assert film.texts() == [list(TEXTS), ["OTHER", "THINGS"]]
+    assert film.items[1].first_seen_at > 1_000.0 + began
+
+
 def test_slow_reading_makes_no_new_item_of_each_frame() -> None:
     for settings in (STILL, CONVEYOR):
         film = Film(replace_items(settings, gone_after_ms=600, decide_within_ms=60_000), verdict="FAIL")
