@@ -12,7 +12,9 @@
     return (e.getAttribute("aria-label") || by || labels || e.title || content || "").trim();
   };
   const wrong = [];
-  const controls = all("button, a[href], input, select, summary, [tabindex='0'], iframe, [role='img'], progress").filter(seen);
+  const controls = all(
+    "button, a[href], input, select, summary, [tabindex='0'], iframe, [role='img'], progress",
+  ).filter(seen);
   for (const e of controls) if (!name(e)) wrong.push(`no name: ${said(e)}`);
   for (const e of all("img")) if (e.getAttribute("alt") === null) wrong.push(`no alt: ${said(e)}`);
   for (const e of controls.filter((one) => one.matches("button, summary, select, nav a, a.button"))) {
@@ -25,4 +27,4 @@
   const { scrollWidth, clientWidth } = document.documentElement;
   if (scrollWidth > clientWidth) wrong.push(`sticks out by ${scrollWidth - clientWidth}`);
   return wrong;
-}
+};

@@ -2,6 +2,8 @@
 () => {
   const e = document.activeElement;
   const styles = [e, e.nextElementSibling].filter(Boolean).map((one) => getComputedStyle(one));
-  const seen = styles.some(({ outlineStyle, outlineWidth }) => outlineStyle !== "none" && parseFloat(outlineWidth) >= 2);
+  const seen = styles.some(
+    ({ outlineStyle, outlineWidth }) => outlineStyle !== "none" && parseFloat(outlineWidth) >= 2,
+  );
   return { name: (e.getAttribute("aria-label") || e.textContent).trim(), seen };
-}
+};

@@ -367,6 +367,19 @@ class TestTeach:
         kinds = page.evaluate(form.replace("RULES", "rules.map(rule => chosen(rule).field)"), short)
         assert kinds == [ALIASES["expiry"], f"code.{ALIASES['serial']}"]
 
+    def test_patch_says_what_differs_and_a_region_keeps_its_rules_under_another_name(self, page: Page) -> None:
+        roi = {"x": 0.1, "y": 0.1, "width": 0.5, "height": 0.5, "angle_deg": "auto", "expected": [{"field": "lot"}]}
+        before = {"rois": {"kept": roi, "turned": roi, "old": roi, "gone": roi}, "expected": [{"field": "lot"}]}
+        wish: dict[str, Any] = {
+            "rois": {"kept": roi, "turned": {**roi, "angle_deg": 90}, "new": roi},
+            "expected": [{"field": "lot"}],
+        }
+        form = "async ([one, other]) => (await import('/page/camera_patch.js')).patchOf('line1', one, other)"
+        turned = {key: value for key, value in wish["rois"]["turned"].items() if key != "expected"}
+        rois = {"old": None, "gone": None, "turned": turned, "new": roi}
+        assert page.evaluate(form, [before, wish]) == {"cameras": {"line1": {"rois": rois}}}
+        assert page.evaluate(form, [before, before]) is None
+
     def test_mask_that_is_proposed_fits_the_text_that_it_was_made_of(self, page: Page) -> None:
         texts = [text for label in LABELS for text in (label.lot, label.serial)]
         texts += ["Ab-12", "a", "*7?", "\\x", "9-/é", "ÄÖ 12ß", "ⅷ٣", "L4711 b", "/x/", "12/27"]

@@ -22,8 +22,20 @@ export class Chart {
     this.svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", preserveAspectRatio: "none" });
     this.cursor = draw("line", { class: "cursor", y1: TOP, y2: HEIGHT - BOTTOM, visibility: "hidden" });
     this.axis = make("div.axis", { "aria-hidden": "true" });
-    this.plot = make("div.plot", { onpointermove: (event) => this.#point(event), onpointerleave: () => this.#unpoint() }, this.svg, this.axis);
-    this.element = make("article.tile", {}, make("header", {}, make("h3", {}, title), this.figure), this.plot, this.legend, note && make("p.quiet", {}, note));
+    this.plot = make(
+      "div.plot",
+      { onpointermove: (event) => this.#point(event), onpointerleave: () => this.#unpoint() },
+      this.svg,
+      this.axis,
+    );
+    this.element = make(
+      "article.tile",
+      {},
+      make("header", {}, make("h3", {}, title), this.figure),
+      this.plot,
+      this.legend,
+      note && make("p.quiet", {}, note),
+    );
   }
 
   /** Draws the last `seconds`. `shade` are the times (same length as `at`) at which something was wrong. */
@@ -38,9 +50,26 @@ export class Chart {
     const y = (value) => TOP + (HEIGHT - BOTTOM - TOP) * (1 - value / most);
     put(
       this.svg,
-      shade && spans(shade).map(([from, to]) => draw("rect", { class: "shade", x: x(from), y: TOP, width: Math.max(1, x(to) - x(from)), height: HEIGHT - BOTTOM - TOP })),
-      [0, 0.5, 1].map((share) => draw("line", { class: "grid", x1: LEFT, x2: WIDTH, y1: y(share * most), y2: y(share * most) })),
-      lines.map((line, index) => draw("path", { class: `line c${index % COLOURS}`, d: path(line.values, gaps(at), x, y), "vector-effect": "non-scaling-stroke" })),
+      shade &&
+        spans(shade).map(([from, to]) =>
+          draw("rect", {
+            class: "shade",
+            x: x(from),
+            y: TOP,
+            width: Math.max(1, x(to) - x(from)),
+            height: HEIGHT - BOTTOM - TOP,
+          }),
+        ),
+      [0, 0.5, 1].map((share) =>
+        draw("line", { class: "grid", x1: LEFT, x2: WIDTH, y1: y(share * most), y2: y(share * most) }),
+      ),
+      lines.map((line, index) =>
+        draw("path", {
+          class: `line c${index % COLOURS}`,
+          d: path(line.values, gaps(at), x, y),
+          "vector-effect": "non-scaling-stroke",
+        }),
+      ),
       this.cursor,
     );
     put(this.axis, this.#labels(most));
@@ -62,14 +91,28 @@ export class Chart {
     const high = ((HEIGHT - BOTTOM - TOP) / HEIGHT) * 100;
     const start = (LEFT / WIDTH) * 100;
     return [
-      ...[1, 0.5, 0].map((share) => label(tick(most * share), "value", null, (TOP / HEIGHT) * 100 + high * (1 - share))),
-      ...[0, 0.5, 1].map((share, place) => label(clock(this.start + share * this.seconds, { seconds: false }), `when.w${place}`, place === 2 ? null : start + (100 - start) * share, null)),
+      ...[1, 0.5, 0].map((share) =>
+        label(tick(most * share), "value", null, (TOP / HEIGHT) * 100 + high * (1 - share)),
+      ),
+      ...[0, 0.5, 1].map((share, place) =>
+        label(
+          clock(this.start + share * this.seconds, { seconds: false }),
+          `when.w${place}`,
+          place === 2 ? null : start + (100 - start) * share,
+          null,
+        ),
+      ),
     ];
   }
 
   #summary(values) {
     if (!values.length) return t("chart.empty", { title: this.title });
-    const words = { title: this.title, least: this.format(Math.min(...values)), most: this.format(Math.max(...values)), unit: this.unit };
+    const words = {
+      title: this.title,
+      least: this.format(Math.min(...values)),
+      most: this.format(Math.max(...values)),
+      unit: this.unit,
+    };
     return t("chart.summary", words);
   }
 
@@ -77,8 +120,25 @@ export class Chart {
   #figures(index, exactly = false) {
     const value = (line) => (exactly ? line.values[index] : line.values.findLast(Number.isFinite)) ?? null;
     const several = this.lines.length > 1;
-    put(this.figure, several ? "" : [this.format(this.lines.length ? value(this.lines[0]) : null), make("span.unit", {}, this.unit)], exactly && make("span.unit.when", {}, clock(this.at[index])));
-    put(this.legend, several && this.lines.map((line, place) => make("li", {}, make(`span.key.c${place % COLOURS}`, { "aria-hidden": "true" }), make("span", {}, line.name), make("b", {}, this.format(value(line))), make("span.unit", {}, this.unit))));
+    put(
+      this.figure,
+      several ? "" : [this.format(this.lines.length ? value(this.lines[0]) : null), make("span.unit", {}, this.unit)],
+      exactly && make("span.unit.when", {}, clock(this.at[index])),
+    );
+    put(
+      this.legend,
+      several &&
+        this.lines.map((line, place) =>
+          make(
+            "li",
+            {},
+            make(`span.key.c${place % COLOURS}`, { "aria-hidden": "true" }),
+            make("span", {}, line.name),
+            make("b", {}, this.format(value(line))),
+            make("span.unit", {}, this.unit),
+          ),
+        ),
+    );
   }
 
   #point(event) {
@@ -87,7 +147,12 @@ export class Chart {
     const place = ((event.clientX - box.left) / box.width) * WIDTH;
     const index = nearest(this.at, this.start + ((place - LEFT) / (WIDTH - LEFT)) * this.seconds);
     const x = this.#x(this.at[index]);
-    for (const [name, value] of [["x1", x], ["x2", x], ["visibility", "visible"]]) this.cursor.setAttribute(name, value);
+    for (const [name, value] of [
+      ["x1", x],
+      ["x2", x],
+      ["visibility", "visible"],
+    ])
+      this.cursor.setAttribute(name, value);
     this.#figures(index, true);
   }
 
@@ -98,7 +163,10 @@ export class Chart {
 }
 
 function tick(value) {
-  return new Intl.NumberFormat(language(), { maximumFractionDigits: 2, notation: value >= 10_000 ? "compact" : "standard" }).format(value);
+  return new Intl.NumberFormat(language(), {
+    maximumFractionDigits: 2,
+    notation: value >= 10_000 ? "compact" : "standard",
+  }).format(value);
 }
 
 /** The next of 1, 2, 2.5, 5 x 10^n: a round top for an axis. */
@@ -131,7 +199,10 @@ function path(values, breaks, x, y) {
 }
 
 function nearest(times, wanted) {
-  return times.reduce((best, time, index) => (Math.abs(time - wanted) < Math.abs(times[best] - wanted) ? index : best), 0);
+  return times.reduce(
+    (best, time, index) => (Math.abs(time - wanted) < Math.abs(times[best] - wanted) ? index : best),
+    0,
+  );
 }
 
 /** [from, to] of each run of true. */

@@ -3,7 +3,7 @@
 const MARGIN = 0.06;
 
 /** The rectangle around all lines of a reading, px of the frame, with a margin; null without lines. */
-export function textArea(reading, width, height) {
+function textArea(reading, width, height) {
   const points = (reading.lines ?? []).flatMap((line) => line.quad);
   if (!points.length) return null;
   const xs = points.map(([x]) => x);
@@ -30,6 +30,16 @@ export function cropOf(frame, reading, side = 200) {
   canvas.height = Math.max(1, Math.round(area.height * zoom));
   canvas
     .getContext("2d")
-    .drawImage(frame.bitmap, area.x * scale, area.y * scale, area.width * scale, area.height * scale, 0, 0, canvas.width, canvas.height);
+    .drawImage(
+      frame.bitmap,
+      area.x * scale,
+      area.y * scale,
+      area.width * scale,
+      area.height * scale,
+      0,
+      0,
+      canvas.width,
+      canvas.height,
+    );
   return canvas;
 }

@@ -25,7 +25,12 @@ export async function request(path, { method = "GET", body = undefined, signal =
   if (method !== "GET" && csrf) headers["X-CSRF"] = csrf;
   let response;
   try {
-    response = await fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
+    response = await fetch(path, {
+      method,
+      headers,
+      signal,
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new DoorError(0, "unreachable", String(error.message));

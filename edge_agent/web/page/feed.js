@@ -24,11 +24,6 @@ export function on(kind, listener) {
   return () => listeners.get(kind).delete(listener);
 }
 
-/** What was said last of this kind; undefined before. */
-export function last(kind) {
-  return newest.get(kind);
-}
-
 /** Opens the connection, and again whenever it is lost, as long as the page is seen. */
 export function start() {
   started = true;

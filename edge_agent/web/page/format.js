@@ -7,7 +7,9 @@ export const NOTHING = "–";
 /** A number with so many digits behind the point; a dash where there is none. */
 export function number(value, digits = 0) {
   if (value === null || value === undefined || !Number.isFinite(value)) return NOTHING;
-  return new Intl.NumberFormat(language(), { minimumFractionDigits: digits, maximumFractionDigits: digits }).format(value);
+  return new Intl.NumberFormat(language(), { minimumFractionDigits: digits, maximumFractionDigits: digits }).format(
+    value,
+  );
 }
 
 /** A number with about three figures. */

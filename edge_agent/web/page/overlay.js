@@ -4,18 +4,29 @@ import { named } from "./texts.js";
 
 const NARROW = 520; // CSS px
 const HALO = "rgba(0, 0, 0, .55)";
-const COLOURS = { field: "#5fe0c4", doubt: "#ffc23d", line: "rgba(255, 255, 255, .75)", code: "#8ec5ff", region: "#ffffff" };
+const COLOURS = {
+  field: "#5fe0c4",
+  doubt: "#ffc23d",
+  line: "rgba(255, 255, 255, .75)",
+  code: "#8ec5ff",
+  region: "#ffffff",
+};
 
 /** Draws on `context`, `scale` px of the canvas to one px of the frame. `texts`: whether every line's text is written. */
 export function drawReading(context, reading, scale, { ratio = 1, texts = false } = {}) {
   const fieldsOf = new Map();
-  for (const field of reading.fields ?? []) for (const index of field.lines) fieldsOf.set(index, [...(fieldsOf.get(index) ?? []), field]);
+  for (const field of reading.fields ?? [])
+    for (const index of field.lines) fieldsOf.set(index, [...(fieldsOf.get(index) ?? []), field]);
   const chips = [];
   (reading.lines ?? []).forEach((line, index) => {
     const fields = fieldsOf.get(index) ?? [];
     const style = styleOf(fields);
     outline(context, line.quad, scale, ratio, style);
-    const words = fields.length ? fields.map((field) => [named("field", field.name), field.value || "?"]) : texts ? [["", line.text]] : [];
+    const words = fields.length
+      ? fields.map((field) => [named("field", field.name), field.value || "?"])
+      : texts
+        ? [["", line.text]]
+        : [];
     for (const [name, value] of words) chips.push({ quad: line.quad, name, value, colour: COLOURS[style] });
   });
   for (const code of reading.codes ?? []) {
@@ -67,7 +78,10 @@ function chip(context, { quad, name, value, colour }, scale, ratio, taken) {
   const left = Math.min(...xs) - width - 5 * ratio;
   const x = right + width <= wide ? right : left >= 0 ? left : Math.max(0, wide - width);
   let y = (Math.min(...ys) + Math.max(...ys)) / 2 - height / 2;
-  while (taken.some((one) => x < one.x + one.width && one.x < x + width && y < one.y + one.height && one.y < y + height)) y += ratio;
+  while (
+    taken.some((one) => x < one.x + one.width && one.x < x + width && y < one.y + one.height && one.y < y + height)
+  )
+    y += ratio;
   y = Math.max(0, Math.min(high - height, y));
   taken.push({ x, y, width, height });
   context.fillStyle = "rgba(9, 16, 20, .86)";
@@ -95,10 +109,18 @@ export function drawRegions(context, rois, ratio) {
   const { width, height } = context.canvas;
   for (const roi of Object.values(rois ?? {})) {
     context.setLineDash([7 * ratio, 5 * ratio]);
-    for (const [colour, line] of [[HALO, 3], [COLOURS.region, 1.25]]) {
+    for (const [colour, line] of [
+      [HALO, 3],
+      [COLOURS.region, 1.25],
+    ]) {
       context.strokeStyle = colour;
       context.lineWidth = line * ratio;
-      context.strokeRect((roi.x ?? 0) * width, (roi.y ?? 0) * height, (roi.width ?? 1) * width, (roi.height ?? 1) * height);
+      context.strokeRect(
+        (roi.x ?? 0) * width,
+        (roi.y ?? 0) * height,
+        (roi.width ?? 1) * width,
+        (roi.height ?? 1) * height,
+      );
     }
     context.setLineDash([]);
   }

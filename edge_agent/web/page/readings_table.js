@@ -18,7 +18,11 @@ export class ReadingsTable {
     this.query = "";
     this.cursor = null;
     this.older = false;
-    const search = make("input", { type: "search", placeholder: t("table.filter_hint"), oninput: () => this.#typed(search.value) });
+    const search = make("input", {
+      type: "search",
+      placeholder: t("table.filter_hint"),
+      oninput: () => this.#typed(search.value),
+    });
     this.csv = make("a.button", { download: true }, icon("down"), make("span", {}, "CSV"));
     this.body = make("tbody");
     this.status = make("p.quiet", { role: "status" });
@@ -30,7 +34,16 @@ export class ReadingsTable {
       make(
         "div.table-tools",
         {},
-        switchOf("table", t("table.title"), [["readings", t("table.readings")], ["items", t("table.items")]], this.source, (value) => this.#from(value)),
+        switchOf(
+          "table",
+          t("table.title"),
+          [
+            ["readings", t("table.readings")],
+            ["items", t("table.items")],
+          ],
+          this.source,
+          (value) => this.#from(value),
+        ),
         labelled(t("table.filter"), search),
         this.csv,
       ),
@@ -40,7 +53,22 @@ export class ReadingsTable {
         make(
           "table",
           {},
-          make("thead", {}, make("tr", {}, [t("table.time"), t("table.camera"), t("table.verdict"), ...COLUMNS.map((name) => named("field", name)), t("table.lines"), t("table.confidence")].map((words) => make("th", { scope: "col" }, words)))),
+          make(
+            "thead",
+            {},
+            make(
+              "tr",
+              {},
+              [
+                t("table.time"),
+                t("table.camera"),
+                t("table.verdict"),
+                ...COLUMNS.map((name) => named("field", name)),
+                t("table.lines"),
+                t("table.confidence"),
+              ].map((words) => make("th", { scope: "col" }, words)),
+            ),
+          ),
           this.body,
         ),
       ),
@@ -108,13 +136,33 @@ export class ReadingsTable {
 
 function row(said) {
   const value = (name) => said.fields.find((field) => field.name === name);
-  const confidence = said.lines.length ? said.lines.reduce((sum, line) => sum + line.confidence, 0) / said.lines.length : null;
+  const confidence = said.lines.length
+    ? said.lines.reduce((sum, line) => sum + line.confidence, 0) / said.lines.length
+    : null;
   const cell = (field) =>
-    make("td", {}, field ? [field.value || field.text || "?", field.certain === false && make("span.doubt-mark", { title: field.flags.map((flag) => named("flag", flag)).join(", ") }, icon("warn", t("live.doubt")))] : make("span.quiet", {}, "–"));
+    make(
+      "td",
+      {},
+      field
+        ? [
+            field.value || field.text || "?",
+            field.certain === false &&
+              make(
+                "span.doubt-mark",
+                { title: field.flags.map((flag) => named("flag", flag)).join(", ") },
+                icon("warn", t("live.doubt")),
+              ),
+          ]
+        : make("span.quiet", {}, "–"),
+    );
   return make(
     "tr",
     {},
-    make("td.figure", {}, make("time", { datetime: said.captured_at ?? said.last_seen_at }, clock(said.captured_at ?? said.last_seen_at))),
+    make(
+      "td.figure",
+      {},
+      make("time", { datetime: said.captured_at ?? said.last_seen_at }, clock(said.captured_at ?? said.last_seen_at)),
+    ),
     make("td", {}, said.camera),
     make("td", {}, verdictMark(said.verdict)),
     COLUMNS.map((name) => cell(value(name))),

@@ -16,7 +16,15 @@ export class Rehearsal {
     this.bar = make("div.share-bar", { "aria-hidden": "true" });
     this.examples = make("ul.examples");
     this.status = make("p.quiet", { role: "status" });
-    this.element = make("section.card-box.rehearsal", { "aria-label": t("rehearsal.title") }, make("h2", {}, t("rehearsal.title")), this.status, this.counts, this.bar, this.examples);
+    this.element = make(
+      "section.card-box.rehearsal",
+      { "aria-label": t("rehearsal.title") },
+      make("h2", {}, t("rehearsal.title")),
+      this.status,
+      this.counts,
+      this.bar,
+      this.examples,
+    );
     this.#empty();
   }
 
@@ -60,15 +68,42 @@ export class Rehearsal {
   }
 
   #show({ frames, pass, fail, no_read: noRead, examples }) {
-    const counts = [["PASS", pass], ["FAIL", fail], ["NO_READ", noRead]];
+    const counts = [
+      ["PASS", pass],
+      ["FAIL", fail],
+      ["NO_READ", noRead],
+    ];
     this.status.textContent = frames ? t("rehearsal.frames", { count: frames }) : t("rehearsal.no_frames");
-    put(this.counts, counts.map(([verdict, count]) => make(`p.${verdictKey(verdict)}`, {}, make("b", {}, String(count)), verdictMark(verdict))));
-    put(this.bar, counts.filter(([, count]) => count).map(([verdict, count]) => {
-      const part = make(`span.${verdictKey(verdict)}`);
-      part.style.flexGrow = count;
-      return part;
-    }));
-    const telling = [...examples].sort((a, b) => WORST_FIRST.indexOf(a.verdict) - WORST_FIRST.indexOf(b.verdict)).slice(0, EXAMPLES);
-    put(this.examples, telling.map((one) => make("li", {}, verdictMark(one.verdict), make("time", {}, clock(one.at)), make("span", {}, whys(one.reasons).join("; ") || one.text))));
+    put(
+      this.counts,
+      counts.map(([verdict, count]) =>
+        make(`p.${verdictKey(verdict)}`, {}, make("b", {}, String(count)), verdictMark(verdict)),
+      ),
+    );
+    put(
+      this.bar,
+      counts
+        .filter(([, count]) => count)
+        .map(([verdict, count]) => {
+          const part = make(`span.${verdictKey(verdict)}`);
+          part.style.flexGrow = count;
+          return part;
+        }),
+    );
+    const telling = [...examples]
+      .sort((a, b) => WORST_FIRST.indexOf(a.verdict) - WORST_FIRST.indexOf(b.verdict))
+      .slice(0, EXAMPLES);
+    put(
+      this.examples,
+      telling.map((one) =>
+        make(
+          "li",
+          {},
+          verdictMark(one.verdict),
+          make("time", {}, clock(one.at)),
+          make("span", {}, whys(one.reasons).join("; ") || one.text),
+        ),
+      ),
+    );
   }
 }

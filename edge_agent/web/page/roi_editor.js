@@ -16,7 +16,11 @@ export class RoiEditor {
     this.selected = null;
     this.changed = changed;
     this.onSelect = selected;
-    this.element = make("div.rois", { role: "group", "aria-label": t("teach.regions"), onpointerdown: (event) => this.#press(event) });
+    this.element = make("div.rois", {
+      role: "group",
+      "aria-label": t("teach.regions"),
+      onpointerdown: (event) => this.#press(event),
+    });
   }
 
   /** Shows these regions. */
@@ -49,7 +53,10 @@ export class RoiEditor {
 
   draw() {
     const focused = this.element.contains(document.activeElement) ? document.activeElement.dataset.part : null;
-    put(this.element, Object.entries(this.rois).map(([name, roi]) => this.#box(name, roi)));
+    put(
+      this.element,
+      Object.entries(this.rois).map(([name, roi]) => this.#box(name, roi)),
+    );
     if (focused) this.element.querySelector(`[data-part="${CSS.escape(focused)}"]`)?.focus();
   }
 
@@ -66,13 +73,25 @@ export class RoiEditor {
     if (angle !== null) arrow.style.transform = `rotate(${angle + 180}deg)`;
     const body = make(
       "button.roi",
-      { type: "button", "aria-label": t("teach.region_box", { name }), "aria-pressed": String(chosen), "data-part": name, onkeydown: (event) => this.#key(event, name, null) },
+      {
+        type: "button",
+        "aria-label": t("teach.region_box", { name }),
+        "aria-pressed": String(chosen),
+        "data-part": name,
+        onkeydown: (event) => this.#key(event, name, null),
+      },
       make("span.roi-name", {}, name),
       arrow,
     );
     const corners = chosen
       ? Object.keys(CORNERS).map((corner) =>
-          make(`button.corner.${corner}`, { type: "button", "aria-label": t(`teach.corner_${corner}`, { name }), "data-part": `${name}/${corner}`, "data-corner": corner, onkeydown: (event) => this.#key(event, name, corner) }),
+          make(`button.corner.${corner}`, {
+            type: "button",
+            "aria-label": t(`teach.corner_${corner}`, { name }),
+            "data-part": `${name}/${corner}`,
+            "data-corner": corner,
+            onkeydown: (event) => this.#key(event, name, corner),
+          }),
         )
       : [];
     const box = make("div.roi-box", { "data-roi": name, class: chosen ? "roi-box chosen" : "roi-box" }, body, corners);
@@ -91,7 +110,12 @@ export class RoiEditor {
     const step = STEP * (event.shiftKey ? 10 : 1);
     this.selected = name;
     const before = { ...this.rois[name] };
-    this.#apply(name, corner ? sized(before, corner, arrow[0] * step, arrow[1] * step) : moved(before, arrow[0] * step, arrow[1] * step));
+    this.#apply(
+      name,
+      corner
+        ? sized(before, corner, arrow[0] * step, arrow[1] * step)
+        : moved(before, arrow[0] * step, arrow[1] * step),
+    );
     this.draw();
     this.changed();
   }
@@ -103,13 +127,18 @@ export class RoiEditor {
   #press(event) {
     if (event.button !== 0) return;
     const area = this.element.getBoundingClientRect();
-    const share = (one) => [clamp((one.clientX - area.left) / area.width), clamp((one.clientY - area.top) / area.height)];
+    const share = (one) => [
+      clamp((one.clientX - area.left) / area.width),
+      clamp((one.clientY - area.top) / area.height),
+    ];
     const start = share(event);
     const name = event.target.closest(".roi-box")?.dataset.roi ?? null;
     const corner = event.target.dataset.corner ?? null;
     const before = name ? { ...this.rois[name] } : null;
     if (name && name !== this.selected) this.select(name);
-    const drawn = name ? this.element.querySelector(`[data-roi="${CSS.escape(name)}"]`) : this.element.appendChild(make("div.roi-box.chosen.new"));
+    const drawn = name
+      ? this.element.querySelector(`[data-roi="${CSS.escape(name)}"]`)
+      : this.element.appendChild(make("div.roi-box.chosen.new"));
     let box = before;
     const follow = (move) => {
       const [x, y] = share(move);
@@ -136,7 +165,12 @@ export class RoiEditor {
 }
 
 function place(element, { x = 0, y = 0, width = 1, height = 1 }) {
-  Object.assign(element.style, { left: `${x * 100}%`, top: `${y * 100}%`, width: `${width * 100}%`, height: `${height * 100}%` });
+  Object.assign(element.style, {
+    left: `${x * 100}%`,
+    top: `${y * 100}%`,
+    width: `${width * 100}%`,
+    height: `${height * 100}%`,
+  });
 }
 
 function clamp(value, low = 0, high = 1) {

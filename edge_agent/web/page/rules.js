@@ -1,18 +1,35 @@
 // Rules: what an item must say, as people choose it here and as `cameras.<name>.expected` writes it.
 
 const DATES = new Set(["expiry_date", "manufacture_date", "date"]);
-export const FIELDS = ["lot", "expiry_date", "manufacture_date", "serial_number", "product_name", "barcode_digits", "weight_volume"];
+export const FIELDS = [
+  "lot",
+  "expiry_date",
+  "manufacture_date",
+  "serial_number",
+  "product_name",
+  "barcode_digits",
+  "weight_volume",
+];
 export const ANYWHERE = ""; // no field: somewhere on the label
 
 // short names that settings may use for fields
-const SHORT = { expiry: "expiry_date", mfg: "manufacture_date", serial: "serial_number", gtin: "barcode_digits", quantity: "weight_volume", product: "product_name" };
+const SHORT = {
+  expiry: "expiry_date",
+  mfg: "manufacture_date",
+  serial: "serial_number",
+  gtin: "barcode_digits",
+  quantity: "weight_volume",
+  product: "product_name",
+};
 const LEFT = /^([\w.]+) >= today(?: \+ (\d+)d)?$/;
 const PAST = /^([\w.]+) <= today$/;
 
 /** The ways in which a field can be asked for. */
 export function kindsFor(field) {
   if (field === ANYWHERE) return ["text", "pattern"];
-  return DATES.has(field.replace(/^(code|print)\./, "")) ? ["left", "past", "text", "read"] : ["text", "pattern", "one_of", "read"];
+  return DATES.has(field.replace(/^(code|print)\./, ""))
+    ? ["left", "past", "text", "read"]
+    : ["text", "pattern", "one_of", "read"];
 }
 
 /** A rule as it is chosen: {field, kind, value}; `other` keeps one that this page has no form for, as it is. */
@@ -44,7 +61,10 @@ export function written({ field, kind, value, rule }) {
     case "past":
       return { date: `${field} <= today` };
     case "one_of": {
-      const values = said.split(",").map((one) => one.trim()).filter(Boolean);
+      const values = said
+        .split(",")
+        .map((one) => one.trim())
+        .filter(Boolean);
       return values.length ? { ...of, one_of: values } : null;
     }
     case "read":
@@ -62,7 +82,9 @@ function withoutNulls(rule) {
 export function proposed(field, value) {
   const [kind] = kindsFor(field);
   if (kind === "left") return { field, kind, value: "0" };
-  return field === "lot" || field === "serial_number" ? { field, kind: "pattern", value: maskOf(value) } : { field, kind: "text", value };
+  return field === "lot" || field === "serial_number"
+    ? { field, kind: "pattern", value: maskOf(value) }
+    : { field, kind: "text", value };
 }
 
 /** A mask that a text fits: its digits may be others, and so may its letters, but not those that it begins with. */

@@ -7,7 +7,9 @@ import { LANGUAGES, language, named, t } from "./texts.js";
 
 /** The pipeline's state as one of good, busy, warn, bad. */
 export function stateKind(pipeline) {
-  return { running: "good", starting: "busy", building: "busy", calibrating: "busy", degraded: "warn" }[pipeline] ?? "bad";
+  return (
+    { running: "good", starting: "busy", building: "busy", calibrating: "busy", degraded: "warn" }[pipeline] ?? "bad"
+  );
 }
 
 export class Shell {
@@ -22,11 +24,26 @@ export class Shell {
     this.element = make(
       "div.shell",
       {},
-      make("a.skip", { href: "#main", onclick: (event) => { event.preventDefault(); this.main.focus(); } }, t("skip")),
+      make(
+        "a.skip",
+        {
+          href: "#main",
+          onclick: (event) => {
+            event.preventDefault();
+            this.main.focus();
+          },
+        },
+        t("skip"),
+      ),
       make(
         "header.top",
         {},
-        make("a.device", { href: "#/live" }, make("img", { src: "/page/mark.svg", alt: "", width: 26, height: 26 }), make("span", {}, who.device)),
+        make(
+          "a.device",
+          { href: "#/live" },
+          make("img", { src: "/page/mark.svg", alt: "", width: 26, height: 26 }),
+          make("span", {}, who.device),
+        ),
         this.state,
         menu(who, enter),
       ),
@@ -34,7 +51,10 @@ export class Shell {
       this.lost,
       this.main,
     );
-    this.offs = [feed.on("health", (health) => this.#health(health)), feed.on("connection", (connection) => this.#connection(connection))];
+    this.offs = [
+      feed.on("health", (health) => this.#health(health)),
+      feed.on("connection", (connection) => this.#connection(connection)),
+    ];
   }
 
   /** Puts a view in place. */
@@ -64,7 +84,10 @@ export class Shell {
     const lost = state === "lost";
     this.lost.hidden = !lost;
     document.documentElement.toggleAttribute("data-lost", lost);
-    put(this.lost, lost ? [icon("warn"), make("span", {}, text ? t("connection.refused", { text }) : t("connection.lost"))] : []);
+    put(
+      this.lost,
+      lost ? [icon("warn"), make("span", {}, text ? t("connection.refused", { text }) : t("connection.lost"))] : [],
+    );
   }
 }
 
@@ -91,7 +114,17 @@ function menu(who, enter) {
       "div.menu-box",
       {},
       labelled(t("language"), choice(Object.entries(LANGUAGES), language(), pickLanguage)),
-      switchOf("theme", t("theme"), [["", t("theme.auto")], ["light", t("theme.light")], ["dark", t("theme.dark")]], theme, pickTheme),
+      switchOf(
+        "theme",
+        t("theme"),
+        [
+          ["", t("theme.auto")],
+          ["light", t("theme.light")],
+          ["dark", t("theme.dark")],
+        ],
+        theme,
+        pickTheme,
+      ),
       make("p.quiet", {}, t("version", { version: who.version })),
       who.password_needed && button(t("logout"), logout, { sign: "key" }),
     ),
@@ -100,6 +133,9 @@ function menu(who, enter) {
     box.open = false;
     if (focus) box.querySelector("summary").focus();
   };
-  box.addEventListener("focusout", (event) => event.relatedTarget && !box.contains(event.relatedTarget) && close(false));
+  box.addEventListener(
+    "focusout",
+    (event) => event.relatedTarget && !box.contains(event.relatedTarget) && close(false),
+  );
   return box;
 }

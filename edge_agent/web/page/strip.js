@@ -49,7 +49,10 @@ export class Strip {
     put(
       this.tally,
       make("span", {}, this.entries.length ? t("live.last_items", { count: this.entries.length }) : t("live.no_items")),
-      judged && Object.entries(counts).map(([verdict, count]) => [make(`span.mark.${verdictKey(verdict)}`, {}, icon(verdictKey(verdict), verdictWord(verdict)), String(count))]),
+      judged &&
+        Object.entries(counts).map(([verdict, count]) => [
+          make(`span.mark.${verdictKey(verdict)}`, {}, icon(verdictKey(verdict), verdictWord(verdict)), String(count)),
+        ]),
     );
   }
 }
@@ -81,14 +84,33 @@ function cropElement(entry) {
 }
 
 /** Everything about one item, over the page. */
-export function showItem(entry) {
-  const picture = typeof entry.crop === "string" ? make("img", { src: entry.crop, alt: t("item.crop") }) : copyOf(entry.crop);
+function showItem(entry) {
+  const picture =
+    typeof entry.crop === "string" ? make("img", { src: entry.crop, alt: t("item.crop") }) : copyOf(entry.crop);
   const dialog = make(
     "dialog.item",
-    { "aria-label": t("item.title"), onclose: () => dialog.remove(), onclick: (event) => event.target === dialog && dialog.close() },
-    make("header", {}, make(`p.verdict-band.${verdictKey(entry.verdict)}`, {}, icon(verdictKey(entry.verdict)), verdictWord(entry.verdict)), signButton("close", t("close"), () => dialog.close())),
+    {
+      "aria-label": t("item.title"),
+      onclose: () => dialog.remove(),
+      onclick: (event) => event.target === dialog && dialog.close(),
+    },
+    make(
+      "header",
+      {},
+      make(
+        `p.verdict-band.${verdictKey(entry.verdict)}`,
+        {},
+        icon(verdictKey(entry.verdict)),
+        verdictWord(entry.verdict),
+      ),
+      signButton("close", t("close"), () => dialog.close()),
+    ),
     picture,
-    make("ul.reasons", {}, whys(entry.reasons).map((why) => make("li", {}, why))),
+    make(
+      "ul.reasons",
+      {},
+      whys(entry.reasons).map((why) => make("li", {}, why)),
+    ),
     fieldList(entry.fields),
     make("p.quiet", {}, [clock(entry.at), entry.camera, entry.note, entry.id].filter(Boolean).join(" · ")),
   );
@@ -110,13 +132,26 @@ export function fieldList(fields) {
   return make(
     "dl.fields",
     {},
-    [...fields].sort((a, b) => place(a) - place(b)).map((field) =>
-      make(
-        "div",
-        { class: field.certain === false ? "doubt" : null },
-        make("dt", {}, named("field", field.name)),
-        make("dd", {}, field.value || field.text || "?", field.certain === false && make("span.flag", {}, icon("warn"), field.flags.map((flag) => named("flag", flag)).join(", ") || t("live.doubt"))),
+    [...fields]
+      .sort((a, b) => place(a) - place(b))
+      .map((field) =>
+        make(
+          "div",
+          { class: field.certain === false ? "doubt" : null },
+          make("dt", {}, named("field", field.name)),
+          make(
+            "dd",
+            {},
+            field.value || field.text || "?",
+            field.certain === false &&
+              make(
+                "span.flag",
+                {},
+                icon("warn"),
+                field.flags.map((flag) => named("flag", flag)).join(", ") || t("live.doubt"),
+              ),
+          ),
+        ),
       ),
-    ),
   );
 }

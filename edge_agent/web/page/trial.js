@@ -17,9 +17,19 @@ export class Trial {
     this.bar = make("progress", { max: 100, "aria-label": t("trial.title"), hidden: true });
     this.back = button(t("trial.roll_back"), () => this.#rollBack(), { sign: "again" });
     this.said = make("div", { role: "status" }, this.words);
-    this.element = make("section.trial", { "aria-label": t("trial.title"), hidden: true }, this.said, this.back, this.left, this.bar);
+    this.element = make(
+      "section.trial",
+      { "aria-label": t("trial.title"), hidden: true },
+      this.said,
+      this.back,
+      this.left,
+      this.bar,
+    );
     this.off = feed.on("config", (reported) => this.#show(reported));
-    ask("/v1/config/reported").then((reported) => this.#show(reported), () => {});
+    ask("/v1/config/reported").then(
+      (reported) => this.#show(reported),
+      () => {},
+    );
   }
 
   close() {
@@ -48,7 +58,12 @@ export class Trial {
       return;
     }
     const why = [detail, ...(refused ?? []).map(({ key, why: text }) => `${key}: ${text}`)].filter(Boolean).join("; ");
-    const told = { 200: ["pass", t("trial.in_force", { version })], 202: ["wait", t("trial.on_trial", { version })], 400: ["fail", t("trial.refused", { version, why })], 500: ["fail", t("trial.rolled_back", { version, why })] };
+    const told = {
+      200: ["pass", t("trial.in_force", { version })],
+      202: ["wait", t("trial.on_trial", { version })],
+      400: ["fail", t("trial.refused", { version, why })],
+      500: ["fail", t("trial.rolled_back", { version, why })],
+    };
     this.#say(...(told[code] ?? ["warn", why]));
     this.back.hidden = code === 400 || (code === 500 && active === null);
     if (code === 202) this.#count(trial);

@@ -13,7 +13,11 @@ export function calibrateView() {
 
 class CalibrateView {
   constructor() {
-    this.progress = make("section.progress-box", { "aria-label": t("calibrate.progress"), "aria-live": "polite", hidden: true });
+    this.progress = make("section.progress-box", {
+      "aria-label": t("calibrate.progress"),
+      "aria-live": "polite",
+      hidden: true,
+    });
     this.models = make("ul.models");
     this.wanted = make("fieldset.checks");
     this.outcome = make("div.outcome", { role: "status" });
@@ -31,7 +35,12 @@ class CalibrateView {
         "section.card-box",
         { "aria-label": t("calibrate.start") },
         this.wanted,
-        make("div.form-row", {}, labelled(t("calibrate.source"), this.source), labelled(t("calibrate.count"), this.count)),
+        make(
+          "div.form-row",
+          {},
+          labelled(t("calibrate.source"), this.source),
+          labelled(t("calibrate.count"), this.count),
+        ),
         make("label.check", {}, this.dry, make("span", {}, t("calibrate.dry"))),
         make("div.actions", {}, this.start),
         this.outcome,
@@ -51,7 +60,9 @@ class CalibrateView {
   async #load() {
     try {
       const [said, { cameras }] = await Promise.all([ask("/v1/calibration"), ask("/v1/cameras")]);
-      cameras.forEach(({ name }) => this.source.append(make("option", { value: `camera:${name}` }, t("calibrate.camera", { name }))));
+      cameras.forEach(({ name }) =>
+        this.source.append(make("option", { value: `camera:${name}` }, t("calibrate.camera", { name }))),
+      );
       this.#show(said);
     } catch (error) {
       this.outcome.textContent = error.message;
@@ -65,10 +76,25 @@ class CalibrateView {
     const names = models.map(({ model }) => model).join();
     if (names !== this.names) {
       this.names = names;
-      put(this.wanted, make("legend", {}, t("calibrate.which")), models.map(({ model }) => make("label.check", {}, make("input", { type: "checkbox", name: "model", value: model, checked: true }), make("span", {}, model))));
+      put(
+        this.wanted,
+        make("legend", {}, t("calibrate.which")),
+        models.map(({ model }) =>
+          make(
+            "label.check",
+            {},
+            make("input", { type: "checkbox", name: "model", value: model, checked: true }),
+            make("span", {}, model),
+          ),
+        ),
+      );
     }
     const said = JSON.stringify(models);
-    if (said !== this.said) put(this.models, models.map((model) => this.#model(model)));
+    if (said !== this.said)
+      put(
+        this.models,
+        models.map((model) => this.#model(model)),
+      );
     this.said = said;
   }
 
@@ -85,15 +111,29 @@ class CalibrateView {
   }
 
   #model({ model, active, previous, report }) {
-    const act = (words, sign, toFloat) => button(words, () => this.#rollBack(model, toFloat), { sign, "aria-label": `${words}: ${model}` });
+    const act = (words, sign, toFloat) =>
+      button(words, () => this.#rollBack(model, toFloat), { sign, "aria-label": `${words}: ${model}` });
     return make(
       "li",
       {},
-      make("div", {}, make("b", {}, model), make("p.quiet", {}, active ? t("calibrate.int8", { id: shortId(active) }) : t("calibrate.float"), previous && previous !== active ? ` · ${t("calibrate.before", { id: shortId(previous) })}` : "")),
+      make(
+        "div",
+        {},
+        make("b", {}, model),
+        make(
+          "p.quiet",
+          {},
+          active ? t("calibrate.int8", { id: shortId(active) }) : t("calibrate.float"),
+          previous && previous !== active ? ` · ${t("calibrate.before", { id: shortId(previous) })}` : "",
+        ),
+      ),
       make(
         "div.actions",
         {},
-        report && button(t("calibrate.report"), () => showReport(model, report), { "aria-label": `${t("calibrate.report")}: ${model}` }),
+        report &&
+          button(t("calibrate.report"), () => showReport(model, report), {
+            "aria-label": `${t("calibrate.report")}: ${model}`,
+          }),
         active && act(previous ? t("calibrate.back") : t("calibrate.to_float"), "again", !previous),
         active && previous && act(t("calibrate.to_float"), null, true),
       ),
@@ -107,13 +147,22 @@ class CalibrateView {
       return;
     }
     const [source, camera] = this.source.value.split(":");
-    this.#run({ models, source, count: Number(this.count.value) || 60, dry_run: this.dry.checked, ...(camera && { camera }) });
+    this.#run({
+      models,
+      source,
+      count: Number(this.count.value) || 60,
+      dry_run: this.dry.checked,
+      ...(camera && { camera }),
+    });
   }
 
   async #run(args) {
     this.busy = this.start.disabled = true;
     put(this.outcome, t("calibrate.started"));
-    await this.#wait("calibrate", args, ({ outcomes, notes }) => [outcomes.map((one) => this.#outcome(one, args)), notes.map((note) => make("p.quiet", {}, note))]);
+    await this.#wait("calibrate", args, ({ outcomes, notes }) => [
+      outcomes.map((one) => this.#outcome(one, args)),
+      notes.map((note) => make("p.quiet", {}, note)),
+    ]);
     this.busy = false;
     this.start.disabled = !this.progress.hidden;
   }
@@ -127,20 +176,35 @@ class CalibrateView {
       { class: `told ${kind}` },
       make("p", {}, make(`span.mark.${kind}`, {}, icon(sign), t(`outcome.${verdict}`)), ` ${model}`),
       make("p", {}, summary),
-      make("ul", {}, reasons.map((reason) => make("li", {}, reason))),
-      verdict === "passed" && button(t("calibrate.promote"), () => this.#run({ ...args, models: [model], dry_run: false }), { sign: "pass", "aria-label": `${t("calibrate.promote")}: ${model}` }),
+      make(
+        "ul",
+        {},
+        reasons.map((reason) => make("li", {}, reason)),
+      ),
+      verdict === "passed" &&
+        button(t("calibrate.promote"), () => this.#run({ ...args, models: [model], dry_run: false }), {
+          sign: "pass",
+          "aria-label": `${t("calibrate.promote")}: ${model}`,
+        }),
     );
   }
 
   async #rollBack(model, toFloat) {
     put(this.outcome, t("calibrate.going_back", { model }));
-    await this.#wait("rollback", { model, to_float: toFloat }, ({ active }) => t("calibrate.gone_back", { model, id: active ? shortId(active) : t("calibrate.float") }));
+    await this.#wait("rollback", { model, to_float: toFloat }, ({ active }) =>
+      t("calibrate.gone_back", { model, id: active ? shortId(active) : t("calibrate.float") }),
+    );
   }
 
   async #wait(name, args, told) {
     try {
       const reply = await carryOut(name, args, () => !this.closed);
-      put(this.outcome, reply.state === "done" ? told(reply.result ?? {}) : make("p.problem", {}, icon("warn"), reply.reason ?? named("command", reply.state)));
+      put(
+        this.outcome,
+        reply.state === "done"
+          ? told(reply.result ?? {})
+          : make("p.problem", {}, icon("warn"), reply.reason ?? named("command", reply.state)),
+      );
       this.#show(await ask("/v1/calibration"));
     } catch (error) {
       put(this.outcome, make("p.problem", {}, icon("warn"), error.message));
@@ -157,7 +221,13 @@ function showReport(model, address) {
   const dialog = make(
     "dialog.report",
     { "aria-label": `${t("calibrate.report")}: ${model}`, onclose: () => dialog.remove() },
-    make("header", {}, make("h2", {}, model), make("a", { href: address, target: "_blank", rel: "noopener" }, t("calibrate.own_window")), signButton("close", t("close"), () => dialog.close())),
+    make(
+      "header",
+      {},
+      make("h2", {}, model),
+      make("a", { href: address, target: "_blank", rel: "noopener" }, t("calibrate.own_window")),
+      signButton("close", t("close"), () => dialog.close()),
+    ),
     make("iframe", { src: address, sandbox: true, title: `${t("calibrate.report")}: ${model}` }),
   );
   document.body.append(dialog);

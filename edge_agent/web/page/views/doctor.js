@@ -18,7 +18,17 @@ export function doctorView() {
     {},
     make("h1", {}, t("view.doctor")),
     make("p.quiet", {}, t("doctor.what")),
-    make("div.actions", {}, go, make("a.button", { href: "/v1/support-bundle", download: true }, icon("down"), make("span", {}, t("doctor.bundle")))),
+    make(
+      "div.actions",
+      {},
+      go,
+      make(
+        "a.button",
+        { href: "/v1/support-bundle", download: true },
+        icon("down"),
+        make("span", {}, t("doctor.bundle")),
+      ),
+    ),
     make("p.quiet", {}, t("doctor.bundle_what")),
     summary,
     rows,
@@ -29,8 +39,21 @@ export function doctorView() {
     summary.textContent = t("doctor.running");
     try {
       const found = (await ask("/v1/doctor")).rows;
-      const counts = Object.fromEntries(ORDER.map((verdict) => [verdict, found.filter((row) => row.verdict === verdict).length]));
-      put(summary, ORDER.filter((verdict) => counts[verdict]).map((verdict) => make(`span.count.${KINDS[verdict]}`, {}, icon(SIGNS[verdict]), t(`doctor.count_${verdict}`, { count: counts[verdict] }))), make("span.quiet", {}, clock(Date.now() / 1000)));
+      const counts = Object.fromEntries(
+        ORDER.map((verdict) => [verdict, found.filter((row) => row.verdict === verdict).length]),
+      );
+      put(
+        summary,
+        ORDER.filter((verdict) => counts[verdict]).map((verdict) =>
+          make(
+            `span.count.${KINDS[verdict]}`,
+            {},
+            icon(SIGNS[verdict]),
+            t(`doctor.count_${verdict}`, { count: counts[verdict] }),
+          ),
+        ),
+        make("span.quiet", {}, clock(Date.now() / 1000)),
+      );
       put(rows, found.sort((a, b) => ORDER.indexOf(a.verdict) - ORDER.indexOf(b.verdict)).map(finding));
     } catch (error) {
       summary.textContent = error.message;
@@ -46,6 +69,12 @@ function finding({ name, verdict, text, cure }) {
     "li",
     {},
     make(`span.mark.${KINDS[verdict]}`, {}, icon(SIGNS[verdict]), make("span", {}, t(`doctor.${verdict}`))),
-    make("div", {}, make("b", {}, name), make("p", {}, text), verdict !== "ok" && cure && make("p.cure", {}, icon("back"), cure)),
+    make(
+      "div",
+      {},
+      make("b", {}, name),
+      make("p", {}, text),
+      verdict !== "ok" && cure && make("p.cure", {}, icon("back"), cure),
+    ),
   );
 }

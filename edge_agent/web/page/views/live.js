@@ -33,12 +33,22 @@ class Live {
     this.why = make("ul.reasons");
     this.fields = make("div.fields-box");
     this.foot = make("p.quiet.picture-foot");
-    const texts = make("input", { type: "checkbox", checked: this.picture.texts, onchange: () => this.#texts(texts.checked) });
+    const texts = make("input", {
+      type: "checkbox",
+      checked: this.picture.texts,
+      onchange: () => this.#texts(texts.checked),
+    });
     this.element = make(
       "div.live",
       {},
       make("h1.hidden", {}, t("view.live")),
-      make("div.live-bar", {}, this.chooser, this.foot, make("label.check", {}, texts, make("span", {}, t("live.all_texts")))),
+      make(
+        "div.live-bar",
+        {},
+        this.chooser,
+        this.foot,
+        make("label.check", {}, texts, make("span", {}, t("live.all_texts"))),
+      ),
       make("section.stage", { "aria-label": t("live.picture") }, this.picture.element),
       make("section.now", { "aria-label": t("live.now") }, this.band, this.why, this.fields),
       this.strip.element,
@@ -93,7 +103,9 @@ class Live {
     this.#chooser();
     this.#told(this.cameras.get(name));
     this.#judge(null);
-    const { items } = await ask(`/v1/items?${new URLSearchParams({ camera: name, limit: 40 })}`).catch(() => ({ items: [] }));
+    const { items } = await ask(`/v1/items?${new URLSearchParams({ camera: name, limit: 40 })}`).catch(() => ({
+      items: [],
+    }));
     for (const item of items.reverse()) this.#item(item);
   }
 
@@ -104,7 +116,11 @@ class Live {
       [...this.cameras.values()].map((camera) =>
         make(
           "button.camera",
-          { type: "button", "aria-pressed": String(camera.name === this.camera), onclick: () => this.#choose(camera.name) },
+          {
+            type: "button",
+            "aria-pressed": String(camera.name === this.camera),
+            onclick: () => this.#choose(camera.name),
+          },
           make(`span.dot.${camera.state}`, { "aria-hidden": "true" }),
           make("span", {}, camera.name),
           camera.state !== "online" && make("span.quiet", {}, named("camera", camera.state)),
@@ -121,7 +137,9 @@ class Live {
     this.foot.textContent = parts.join(" · ");
     this.picture.rois = camera.rois;
     const troubled = camera.state !== "online" && camera.state !== "ended";
-    this.picture.trouble(troubled ? [`${camera.name}: ${named("camera", camera.state)}`, camera.reason].filter(Boolean).join(" – ") : "");
+    this.picture.trouble(
+      troubled ? [`${camera.name}: ${named("camera", camera.state)}`, camera.reason].filter(Boolean).join(" – ") : "",
+    );
   }
 
   #texts(all) {
@@ -153,9 +171,17 @@ class Live {
     const { fields } = reading;
     if (fields.length < SAME_FIELDS || !isWhole(reading)) return;
     const newest = this.strip.entries[0];
-    const same = newest && fields.filter(({ name, value }) => newest.fields.some((field) => field.name === name && field.value === value)).length >= SAME_FIELDS;
+    const same =
+      newest &&
+      fields.filter(({ name, value }) => newest.fields.some((field) => field.name === name && field.value === value))
+        .length >= SAME_FIELDS;
     if (same && goodness(reading) <= goodness(newest)) return;
-    this.strip.add({ ...entry(reading), id: same ? newest.id : reading.id, at: reading.captured_at, crop: this.crops.get(reading.seq) ?? null });
+    this.strip.add({
+      ...entry(reading),
+      id: same ? newest.id : reading.id,
+      at: reading.captured_at,
+      crop: this.crops.get(reading.seq) ?? null,
+    });
   }
 
   #item(item) {
@@ -171,12 +197,21 @@ class Live {
     const key = verdictKey(said?.verdict);
     this.band.className = `verdict-band ${key}`;
     const unjudged = said ? (said.lines.length ? t("verdict.read") : t("verdict.nothing")) : t("live.waiting_items");
-    put(this.band, icon(said?.lines.length && key === "none" ? "live" : key), make("span", {}, key === "none" ? unjudged : verdictWord(said.verdict)));
-    put(this.why, whys(said?.reasons).map((why) => make("li", {}, why)));
+    put(
+      this.band,
+      icon(said?.lines.length && key === "none" ? "live" : key),
+      make("span", {}, key === "none" ? unjudged : verdictWord(said.verdict)),
+    );
+    put(
+      this.why,
+      whys(said?.reasons).map((why) => make("li", {}, why)),
+    );
     put(
       this.fields,
       said?.fields.length ? fieldList(said.fields) : null,
-      key === "none" && said?.lines.length ? make("p.hint", {}, t("live.not_judged"), " ", make("a", { href: "#/teach" }, t("live.say_expected"))) : null,
+      key === "none" && said?.lines.length
+        ? make("p.hint", {}, t("live.not_judged"), " ", make("a", { href: "#/teach" }, t("live.say_expected")))
+        : null,
     );
   }
 }

@@ -6,13 +6,24 @@ import { t } from "../texts.js";
 
 /** `done` is called once the password was right. */
 export function loginView(who, done) {
-  const password = make("input", { type: "password", id: "password", name: "password", autocomplete: "current-password", required: true, "aria-describedby": "login-problem" });
+  const password = make("input", {
+    type: "password",
+    id: "password",
+    name: "password",
+    autocomplete: "current-password",
+    required: true,
+    "aria-describedby": "login-problem",
+  });
   const problem = make("p.problem", { id: "login-problem", role: "alert" });
-  const show = button(t("login.show"), () => {
-    const hidden = password.type === "password";
-    password.type = hidden ? "text" : "password";
-    show.setAttribute("aria-pressed", String(hidden));
-  }, { "aria-pressed": "false" });
+  const show = button(
+    t("login.show"),
+    () => {
+      const hidden = password.type === "password";
+      password.type = hidden ? "text" : "password";
+      show.setAttribute("aria-pressed", String(hidden));
+    },
+    { "aria-pressed": "false" },
+  );
   const submit = make("button.button.primary", { type: "submit" }, t("login.go"));
   const go = async (event) => {
     event.preventDefault();
