@@ -225,7 +225,7 @@ def _minimum_above_maximum(section: Section, low: str, high: str) -> Iterator[tu
 
 
 class RoiConfig(Section):
-    """A part of a camera's picture that is read on its own; x, y, width and height are shares of the picture, 0 to 1."""
+    """A part of a camera's picture, read on its own; x, y, width and height are shares of the picture, 0 to 1."""
 
     x: Share = 0.0
     """Left edge, as a share of the picture's width."""
