@@ -69,7 +69,10 @@ def test_model_of_a_recipe_builds(trt: Any, name: str, placement: str, tmp_path:
     spec = ModelSpec.load(ENGINES, name)
     model, recipe = onnx.load(source), load_recipe(name, [RECIPES])
     groups = groups_of(model, spec.task, recipe)
-    chosen = groups if placement == "all" else [group for group in groups if not group.default_float]
+    of_recipe = tuple(group for group in groups if not group.default_float)
+    if placement == "all" and of_recipe == groups:
+        pytest.skip("its recipe quantises all of it, which is built beside this")
+    chosen = groups if placement == "all" else of_recipe
     path = tmp_path / "model.int8.onnx"
     onnx.save(int8_of(model, chosen, recipe), path)
     profiles = tuple(Profile(p.min, p.opt, p.max) for p in spec.profiles)
