@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from PIL import ImageFont
 
+from edge_agent.cameras.image_file import decode_image
+from edge_agent.cameras.pixels import to_bgr
 from edge_agent.config import CameraConfig, Config, PipelineConfig, RoiConfig
 from edge_agent.models.spec import find_models_dir
 from edge_agent.patterns import Pattern
@@ -204,6 +206,28 @@ def test_text_too_small_to_be_believed_is_flagged(pipeline: Pipeline) -> None:
 def test_frame_of_any_shape_is_read_or_says_why_not(pipeline: Pipeline, shape: tuple[int, int]) -> None:
     reading = read(pipeline, np.full((*shape, 3), 90, np.uint8))
     assert (reading.lines, reading.reason) == ((), "no_text")
+
+
+@pytest.mark.parametrize("colour", [0, 255], ids=["black", "white"])
+def test_see_through_text_reads_the_same_in_black_and_in_white(pipeline: Pipeline, colour: int) -> None:
+    ink = 255 - drawn(DATE_AND_LOT)[:, :, :1]
+    see_through = np.concatenate([np.full((*ink.shape[:2], 3), colour, np.uint8), ink], axis=2)
+    written, content = cv2.imencode(".png", see_through)
+    assert written
+    assert says(read(pipeline, decode_image(content.tobytes(), max_pixels=1_000_000)), DATE_AND_LOT)
+
+
+@pytest.mark.parametrize("kind", ["16 bit", "float", "grey", "bool", "turned over"])
+def test_pixels_of_any_kind_read_the_same(pipeline: Pipeline, kind: str) -> None:
+    grey = BASE[:, :, 0]
+    pixels = {
+        "16 bit": grey.astype(np.uint16) * 257,
+        "float": grey.astype(np.float64) / 255,
+        "grey": grey[:, :, None],
+        "bool": grey > 127,
+        "turned over": BASE[:, ::-1, ::-1][:, ::-1],  # not contiguous
+    }[kind]
+    assert says(read(pipeline, to_bgr(pixels, max_pixels=1_000_000)), DATE_AND_LOT)
 
 
 # --- regions ---
