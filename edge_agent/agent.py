@@ -117,7 +117,9 @@ def run_agent(
             remote = opened.enter_context(remote_control(access, publisher, board, put, clock))
         report = BuildReport(board, notifier, stop, enter)
         meanwhile = config.backend.tensorrt.serve_while_building
-        pipeline = opened.enter_context(load_pipeline(config, models_dir, report, serve_while_building=meanwhile))
+        pipeline = opened.enter_context(
+            load_pipeline(config, models_dir, report, serve_while_building=meanwhile, clock=clock.unix_if_trusted)
+        )
         enter("warming up")
         pipeline.warm_up()
         if stop.is_set():

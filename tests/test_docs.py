@@ -26,7 +26,7 @@ DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"(?:\.venv/bin/|(?<![\w/-]))edge-agent ((?:--?)?[a-z<][^`\n#]*)")
 CODE = re.compile(r"```.*?\n(.*?)```|`([^`\n]+)`", re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-CAMERAS = {"cameras": {"line1": {}}}
+CAMERAS = {"cameras": {"line1": {}}, "fields": {"custom": {"lot": {}}}}
 
 
 def documents() -> pytest.MarkDecorator:
