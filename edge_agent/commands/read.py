@@ -357,7 +357,8 @@ def meaning_of(found: Field, of_line: Sequence[str]) -> str:
     (a date that does not exist) the text as seen, in doubt."""
     doubt = () if found.value else ("?",)
     others = (f"or {value}" for value in found.alternatives)
-    flags = ", ".join([*doubt, *(flag for flag in found.flags if flag not in of_line), *others])
+    corrected = (f"read as {found.text}",) if found.corrections else ()
+    flags = ", ".join([*doubt, *(flag for flag in found.flags if flag not in of_line), *others, *corrected])
     return printable(f"{found.name} = {found.value or found.text}" + (f" ({flags})" if flags else ""))
 
 

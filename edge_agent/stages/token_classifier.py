@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tokenizers import Encoding
 
 from edge_agent.backends.base import Engine
-from edge_agent.errors import ModelError
+from edge_agent.errors import EngineError, ModelError
 from edge_agent.stages.text_encoder import (
     LENGTH_LADDER,
     MAX_BATCH,
@@ -75,7 +75,16 @@ class TokenClassifier:
         self._tokenizer = load_tokenizer(tokenizer_path, max_len)
         self._ladder = (*(length for length in LENGTH_LADDER if length < max_len), max_len)
         self._threshold = threshold
-        self.entities(["LOT A1"])  # a graph that leaves the count of labels open shows it here, not on the line
+        self._try_out()
+
+    def _try_out(self) -> None:
+        """What a graph leaves open, such as its count of labels, shows here and not on the line."""
+        try:
+            self.entities(["LOT A1"])
+        except EngineError as exc:
+            raise ModelError(
+                f"the tagger fails on a plain text; is this the tokenizer it was trained with? {exc}"
+            ) from exc
 
     def entities(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
         """For each text its entities, left to right. Any str is taken; what lies beyond MAX_WINDOWS times the model's

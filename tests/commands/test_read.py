@@ -32,7 +32,7 @@ from edge_agent.commands.read import (
 from edge_agent.config import Config, patched
 from edge_agent.demo.labels import render_label, sample_labels
 from edge_agent.errors import ConfigError, FrameError
-from edge_agent.records import Code, Field, Frame, Quad, Reading, TextBox, TextLine
+from edge_agent.records import Code, Correction, Field, Frame, Quad, Reading, TextBox, TextLine
 from tests.conftest import ROOT
 
 WHITE = np.full((48, 64, 3), 255, np.uint8)
@@ -206,6 +206,11 @@ class TestOutput:
         frame, out = Frame("a.png", 0, 0.0, 0.0, WHITE.copy()), io.StringIO()
         show_table(Picture(Path("a.png"), None, frame), replace(reading(frame, (), (lot,)), codes=(code,)), out)
         assert out.getvalue().splitlines()[1].split() == ["DataMatrix", "10A", "21B", "lot", "=", "A", "(from_gs1)"]
+
+    def test_what_a_mask_corrected_is_shown_with_what_was_read(self) -> None:
+        lot = Field("lot", "L4711A", "L47I1A", 0.9, (0,), corrections=(Correction(3, "I", "1"),))
+        out = self.shown(show_table, "a.png", (line("LOT L47I1A"),), (lot,))
+        assert out.rstrip().endswith("lot = L4711A (read as L47I1A)")
 
     def test_no_text_is_said_in_the_table(self) -> None:
         assert self.shown(show_table, "a.png") == "a.png  64x48  no_text  12 ms\n"

@@ -169,3 +169,12 @@ def test_every_scheme_is_read(labels: tuple[str, ...], wanted: list[tuple[str, i
 def test_an_entity_s_score_is_the_mean_of_its_words() -> None:
     (entity,) = entities_of([_Word("B-X", 0, 1, 0.5), _Word("I-X", 2, 3, 1.0)])
     assert entity == Entity("X", 0, 3, 0.75)
+
+
+def test_a_tokenizer_of_another_model_is_refused_when_it_is_loaded(load: Loader, tmp_path: Path) -> None:
+    path = tokenizer(tmp_path)
+    made = Tokenizer.from_file(str(path))
+    made.add_tokens(["LOT"])
+    made.save(str(path))
+    with pytest.raises(ModelError, match="is this the tokenizer it was trained with"):
+        TokenClassifier(load(graph()), path, BIO)
