@@ -28,11 +28,12 @@ from edge_agent.errors import ConfigError, FrameError, ModelError
 from edge_agent.models import charset as charsets
 from edge_agent.models.spec import ModelSpec, Task, Variant, expected_files, require_files
 from edge_agent.patterns import Pattern
-from edge_agent.records import Code, Frame, Reading, TextBox, TextLine
+from edge_agent.records import Code, Frame, Quad, Reading, TextBox, TextLine
 from edge_agent.served_model import ServedModel
 from edge_agent.stages.catalogue import read_catalogue
 from edge_agent.stages.code_reader import CodeReader
 from edge_agent.stages.field_extractor import Clock, FieldExtractor
+from edge_agent.stages.images import within
 from edge_agent.stages.language import LabelLanguage
 from edge_agent.stages.prototype_vectors import PrototypeVectors
 from edge_agent.stages.quality import Flag, flaws
@@ -50,6 +51,7 @@ log = logging.getLogger(__name__)
 NO_TEXT = "no_text"
 PROTOTYPES_FILE = "prototypes.npz"  # beside the plans
 USUAL_FRAME_PX = (1280, 720)
+CODES_MOST_PX = 12_500_000  # of a picture that is searched for codes: some 15 ms and 1 MB a million
 LOOK_S = 1.0  # how often it is looked for a change of what is promoted
 
 # by camera and region (None: the whole picture), what a field's value must look like, by the field's name
@@ -148,8 +150,9 @@ class Pipeline:
 
     def _codes_of(self, view: View) -> Iterator[Code]:
         """The codes of a view, in px of the frame."""
-        for code in self._code_reader.read(view.image, self._code_formats):
-            yield replace(code, quad=view.in_frame(code.quad), region=view.region)
+        image, times = within(view.image, CODES_MOST_PX)
+        for code in self._code_reader.read(image, self._code_formats):
+            yield replace(code, quad=view.in_frame(Quad(code.quad.points * times)), region=view.region)
 
     def _views(self, frame: Frame) -> tuple[View, ...]:
         """What is to be read of a frame; made once, for what the engine began with is known by its image."""

@@ -42,6 +42,14 @@ def resized(image: Image, width_px: int, height_px: int) -> Image:
     )
 
 
+def within(image: Image, most_px: int) -> tuple[Image, float]:
+    """The image made smaller until it has at most so many pixels, and how many times it was larger each way."""
+    times = max(1.0, (image.shape[0] * image.shape[1] / most_px) ** 0.5)
+    if times == 1.0:
+        return image, 1.0
+    return resized(image, max(1, int(image.shape[1] / times)), max(1, int(image.shape[0] / times))), times
+
+
 def warp_quad(image: Image, quad: Quad, width_px: int, height_px: int) -> Image:
     """The text inside `quad`, upright, exactly `height_px` x `width_px`; outside the frame its edge is repeated.
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from edge_agent.records import Quad
-from edge_agent.stages.images import detector_size, resized, warp_quad
+from edge_agent.stages.images import detector_size, resized, warp_quad, within
 
 
 @pytest.mark.parametrize(
@@ -101,3 +101,11 @@ def test_part_of_a_long_frame_is_warped_as_the_whole_would_be() -> None:
         quad = Quad(points + np.array([shift, 0], np.float32))
         difference = warp_quad(frame, quad, 80, 24).astype(int) - warp_quad(whole, quad, 80, 24)
         assert np.abs(difference).max() <= 8  # of noise from 0 to 255
+
+
+def test_image_within_its_bound_stays_and_a_larger_one_is_made_smaller() -> None:
+    image = np.zeros((300, 400, 3), np.uint8)
+    assert within(image, 120_000) == (image, 1.0)
+    small, times = within(image, 30_000)
+    assert small.shape == (150, 200, 3) and times == 2.0
+    assert within(np.zeros((1, 9000, 3), np.uint8), 100)[0].shape[0] == 1
