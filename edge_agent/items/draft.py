@@ -17,6 +17,7 @@ from edge_agent.stages.reading_order import reading_order
 
 KEPT_READS = 32  # of a line or field: the newest; more change no vote
 CUT_WORTH = 0.25  # of a line that is cut, for the picture that shows the item best
+MAX_CODES = 64
 MAX_LINES = 500
 LINE_FLICKER = 4  # what only one reading of so many has is flicker
 FIELD_FLICKER = 3  # a field that fewer than one in so many readings of its line have is a misreading
@@ -156,13 +157,15 @@ class Draft:
         """One reading that shows the item: `tracks` gives each of its lines that are the item's, by index in the
         reading, the number of its track, None for a new one; `codes` are indices of codes."""
         self.seen += 1
-        self.first = self.first or reading
+        if self.seen == 1:
+            self.first = reading
         self.last, self.last_mono = reading, mono
         numbers = self._add_lines(reading, tracks)
         code_numbers = list(codes)
         for n in code_numbers:
             code = reading.codes[n]
-            self.codes[code.symbology, code.text] = code
+            if len(self.codes) < MAX_CODES or (code.symbology, code.text) in self.codes:
+                self.codes[code.symbology, code.text] = code
         for found in reading.fields:
             self._add_field(found, reading, numbers, code_numbers)
         score = sum(
@@ -192,7 +195,8 @@ class Draft:
         of_code = [n for n in found.codes if n in codes]
         if not ours and not of_code:
             return  # of another item
-        place: int | str = ours[0] if ours else reading.codes[of_code[0]].text
+        by_code = bool(of_code) and (found.source == "barcode" or not ours)
+        place: int | str = reading.codes[of_code[0]].text if by_code else ours[0]
         key = (found.name, "code" if found.source == "barcode" else "print", place)
         track = self.fields.setdefault(key, FieldTrack())
         keep(track.reads, found)
@@ -201,12 +205,12 @@ class Draft:
 
     def _said(self) -> tuple[object, ...]:
         """What the newest reading says: the same again means that the item is in full view."""
-        fields = tuple(sorted((key, track.reads[-1].value) for key, track in self.fields.items()))
+        fields = frozenset((key, track.reads[-1].value) for key, track in self.fields.items())
         return (len(self.lines), tuple(track.last.text for track in self.lines), fields, len(self.codes))
 
     def any_cut(self) -> bool:
         """Whether the newest reading has a line of it that ends at the picture's edge."""
-        return any("cut" in track.last.flags for track in self.lines)
+        return any(is_cut(track.last) for track in self.lines)
 
     def item(self, decided_by: DecidedBy, now_mono: float) -> Item:
         """What all readings together say, without a verdict."""

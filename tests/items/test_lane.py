@@ -289,6 +289,17 @@ def test_field_of_a_line_that_the_edge_cuts_gives_way_to_that_of_the_whole_line(
     assert (found.field.value, found.field.flags) == ("L2345B", ())
 
 
+def test_field_of_a_code_stands_beside_the_printed_one() -> None:
+    film = Film(STILL)
+    codes = [Code("DataMatrix", "10A1", quad(300, 100, 60, 60))]
+    for n in range(3):
+        of_code = lot(0, "A1", source="barcode", lines=() if n else (0,), codes=(0,))
+        film.show(label("LOT A1"), [lot(0, "A1"), of_code], codes)
+    (item,) = film.items
+    found = {(each.field.source, each.field.lines, each.field.codes, each.n_reads) for each in item.fields}
+    assert found == {("rule", (0,), (), 2), ("barcode", (), (0,), 2)}
+
+
 def test_region_has_items_of_its_own() -> None:
     film = Film(STILL, region="top")
     for _ in range(3):
