@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import cv2
 import numpy as np
 import pytest
@@ -77,3 +79,31 @@ def test_a_view_into_a_larger_picture_is_taken() -> None:
     image[50 : 50 + code.shape[0], 100 : 100 + code.shape[1]] = code
     view = image[40 : 60 + code.shape[0], 90 : 120 + code.shape[1]]
     assert [c.text for c in CodeReader().read(view, FORMATS)] == ["96385074"]
+
+
+def blurred(text: str, blur: int, shift_px: float, *, upside_down: bool) -> np.ndarray:
+    """An EAN-13 of 2 px a bar on a label, between the pixels and out of focus, as a moving one is."""
+    bars = np.array(zxingcpp.create_barcode(text, zxingcpp.BarcodeFormat.EAN13).to_image(scale=2))
+    label = np.full((bars.shape[0] + 80, bars.shape[1] + 80), 235, np.uint8)
+    label[40:-40, 40:-40] = np.where(bars > 0, 235, 30)
+    moved = np.array([[0.98, 0, shift_px], [0, 0.98, shift_px]], np.float32)
+    turned = np.rot90(label, 2 if upside_down else 0).copy()
+    seen = cv2.GaussianBlur(
+        cv2.warpAffine(turned, moved, label.shape[::-1], borderValue=235), (0, 0), 0.5 + 0.15 * blur
+    )
+    noise = np.random.default_rng(blur).normal(0, 3, seen.shape)
+    return cv2.cvtColor(np.clip(seen + noise, 0, 255).astype(np.uint8), cv2.COLOR_GRAY2BGR)
+
+
+def test_a_bar_code_is_told_only_where_a_second_look_agrees() -> None:
+    right = first_looks_wrong = 0
+    for text in ("9521234567042", "4006381333931", "9521234567059", "5901234123457"):
+        for blur, shift_px, upside_down in itertools.product(range(1, 8), (0.0, 0.25, 0.5, 0.75), (False, True)):
+            image = blurred(text, blur, shift_px, upside_down=upside_down)
+            seen = zxingcpp.read_barcodes(image, formats=zxingcpp.barcode_formats_from_str(",".join(FORMATS)))
+            first_looks_wrong += any(code.text != text for code in seen)
+            told = [code.text for code in CodeReader().read(image, FORMATS)]
+            assert told in ([], [text])
+            right += bool(told)
+    assert first_looks_wrong, "else this would hold nothing"
+    assert right > 30
