@@ -1,8 +1,8 @@
 """CodeReader: bar codes and 2D codes in a picture, decoded by zxing-cpp.
 
 A bar code has one check digit, and a blurred one of 2 px a bar comes out wrong with a check digit that holds (measured
-on a moving label: 15 of 16 reads, nearly each another number). So a bar code counts only where it says the same when its
-part of the picture is read again, enlarged. 2D codes correct their errors and need no second look.
+on a moving label: 15 of 16 reads, nearly each another number). So a bar code counts only where it says the same when
+its part of the picture is read again, enlarged. 2D codes correct their errors and need no second look.
 """
 
 from __future__ import annotations
