@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import cv2
 import numpy as np
@@ -22,7 +22,7 @@ import numpy.typing as npt
 import psutil
 import pytest
 
-from edge_agent.agent import Agent, running
+from edge_agent.agent import Agent, expecting, running
 from edge_agent.agent_report import figures, precision_of
 from edge_agent.backends.base import Array, Condition, Feed, Profile, TensorSpec
 from edge_agent.backends.ort import OrtBackend
@@ -31,7 +31,7 @@ from edge_agent.cameras.base import Camera
 from edge_agent.cameras.capture import CaptureThread
 from edge_agent.cameras.status import CameraStatus
 from edge_agent.clock import DeviceClock
-from edge_agent.config import CameraConfig, FieldsConfig
+from edge_agent.config import CameraConfig, Config, FieldsConfig, patched
 from edge_agent.demo.labels import render_label, sample_labels
 from edge_agent.errors import EdgeAgentError, EngineError, FrameError
 from edge_agent.mailbox import Mailbox
@@ -178,6 +178,18 @@ def test_everything_that_is_sent_is_as_the_contract_shows_it(broker: Broker, tmp
     item = last(observer, "left/item")  # it was open when the agent was told to stop
     assert (item["decided_by"], item["verdict"], item["expectation_id"]) == ("stop", "NO_READ", "job-7")
     assert [reason["why"] for reason in item["reasons"]] == [None, "few_reads"]
+
+
+def test_pipeline_reads_by_the_patterns_that_are_expected() -> None:
+    rules = [{"field": "lot", "pattern": "L9999A"}]
+    camera = {"kind": "folder", "source": "x", "expected": rules}
+    config = patched(Config(), {"cameras": {"left": camera}})
+    pipeline = made_pipeline(no_text)
+    clock, nothing = DeviceClock(), cast(Any, None)
+    expectations = expecting(config, Board(nothing), clock, None, pipeline)
+    assert {name: mask.text for name, mask in pipeline.masks("left", None).items()} == {"lot": "L9999A"}
+    expectations.tune(patched(config, {"cameras": {"left": {"expected": []}}}))
+    assert pipeline.masks("left", None) == {}
 
 
 def test_killed_agent_is_shown_offline_by_its_will(broker: Broker, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ LABELS: Mapping[str, tuple[str, ...]] = {
     "frames": ("camera", "event"),
     "latency_ms": ("stage", "quantile"),
     "cameras": ("camera", ""),
+    "items": ("camera", ""),
     "power_w": ("rail",),
     "temp_c": ("zone",),
     "over_current": ("counter",),
