@@ -45,7 +45,7 @@ def parts(patient: Patient, journal: Journal) -> Iterator[tuple[str, str]]:
     yield "config.yaml", f"# {patient.problem}\n" if patient.config is None else dump(shown(patient.config))
     yield "last-words.json", first_readable([folder / "last-words.json" for folder in state_folders(patient)])
     reports = history_folders(patient)
-    yield "telemetry.jsonl", first_readable(newest_first(reports))
+    yield "telemetry.jsonl", end_of_all(newest_first(reports))
     yield "events.jsonl", end_of_all(newest_first([folder / EVENTS_FOLDER for folder in reports]))
     yield "log.txt", journal()
 

@@ -374,7 +374,9 @@ def test_bundle_holds_everything_and_no_secret(tmp_path: Path) -> None:
     config.write_text(json.dumps(settings))
     reports = tmp_path / "state/telemetry"
     reports.mkdir(parents=True)
-    (reports / "00000001.jsonl").write_text('{"fps": 1}\n')
+    for n in (1, 2):  # a start anew begins a segment, and what was before it counts most then
+        (reports / f"{n:08}.jsonl").write_text(f'{{"fps": {n}}}\n')
+        os.utime(reports / f"{n:08}.jsonl", (n, n))
     (reports / "events").mkdir()
     for n, kind in enumerate(("run_killed", "dead_letter"), start=1):
         path = reports / "events" / f"{n:08}.jsonl"
@@ -394,7 +396,7 @@ def test_bundle_holds_everything_and_no_secret(tmp_path: Path) -> None:
     reported = ["last-words.json", "telemetry.jsonl", "events.jsonl"]
     assert names == ["doctor.txt", "doctor.json", "config.yaml", *reported, "log.txt"]
     assert [json.loads(line)["kind"] for line in texts["events.jsonl"].splitlines()] == ["run_killed", "dead_letter"]
-    assert texts["telemetry.jsonl"] == '{"fps": 1}\n'
+    assert texts["telemetry.jsonl"] == '{"fps": 1}\n{"fps": 2}\n'
     assert "***" in texts["config.yaml"]
     assert texts["log.txt"] == "a log line that quotes ***\n"
     assert [name for name, text in texts.items() if SECRET in text] == []
