@@ -27,7 +27,8 @@ from edge_agent.web.site import Refused
 
 log = logging.getLogger(__name__)
 
-NAMES = ("~upload-a", "~upload-b")  # no camera's: one waits while the other is read
+# no camera's; three, for one may be read while the next is begun and a third waits in the mailbox
+NAMES = ("~upload-a", "~upload-b", "~upload-c")
 HANDED_IN = "upload"  # the camera that the reading names, where it is read as a frame of none
 PUT_S = 1.0  # how long a picture waits for its turn before the end of the program is looked for
 USUAL_S = 1.0  # a picture, before one was read
@@ -137,10 +138,10 @@ class Uploads:
         except FrameError as exc:
             _refuse(upload, Refused(422, "unreadable", in_one_line(exc)))
             return
-        self._taken.wait()
-        if self._ended:
-            _refuse(upload, _ended())
-            return
+        while not self._taken.wait(PUT_S) or self._is_over():
+            if self._is_over():
+                _refuse(upload, _ended())
+                return
         number = next(self._numbers)
         name = NAMES[number % len(NAMES)]
         upload.content = b""
@@ -148,9 +149,13 @@ class Uploads:
         self._by_name[name] = upload
         self._taken.clear()
         while not self._mailbox.put_waiting(frame, PUT_S):
-            if self._ended or self._mailbox.closed:
+            if self._is_over():
                 _refuse(upload, _ended())
                 return
+
+    def _is_over(self) -> bool:
+        """Whether nothing is read any more; also where the program ends without `close`, and waits for this thread."""
+        return self._ended or self._mailbox.closed or not threading.main_thread().is_alive()
 
     def _one_less(self, _: Future[Reading]) -> None:
         with self._lock:

@@ -328,10 +328,11 @@ def web_page(site: AgentWebSite, inbound: Queue[Inbound], tell: Callable[[str, s
     try:
         from edge_agent.web.server import serving
     except ModuleNotFoundError as exc:
-        if exc.name is None or exc.name.partition(".")[0] == "edge_agent":
+        package = (exc.name or "").partition(".")[0]
+        if package in ("", "edge_agent"):
             raise
         raise ConfigError(
-            f"web.enabled is true, which needs the Python package {exc.name}: pip install 'edge-agent[web]', or write "
+            f"web.enabled is true, which needs the Python package {package}: pip install 'edge-agent[web]', or write "
             "false"
         ) from exc
     site.listen_at(inbound)

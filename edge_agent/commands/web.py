@@ -96,9 +96,10 @@ def print_openapi(args: argparse.Namespace) -> int:
         from edge_agent.web.app import ENDPOINTS
         from edge_agent.web.openapi import document, text
     except ModuleNotFoundError as exc:
-        if exc.name is None or exc.name.partition(".")[0] == "edge_agent":
+        package = (exc.name or "").partition(".")[0]
+        if package in ("", "edge_agent"):
             raise
-        raise ConfigError(f"it needs the Python package {exc.name}: pip install 'edge-agent[web]'") from exc
+        raise ConfigError(f"it needs the Python package {package}: pip install 'edge-agent[web]'") from exc
     sys.stdout.write(text(document(ENDPOINTS)))
     return EXIT_OK
 

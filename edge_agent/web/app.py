@@ -31,7 +31,7 @@ from edge_agent.web import (
     status,
     streams,
 )
-from edge_agent.web.endpoint import Call, Door, Endpoint, answered, content_of, json_body, parsed_query, refusal
+from edge_agent.web.endpoint import Call, Door, Endpoint, answered, json_body, parsed_query, picture_of, refusal
 from edge_agent.web.locks import Visitor
 from edge_agent.web.site import Refused
 
@@ -120,12 +120,16 @@ def answerer(door: Door, endpoint: Endpoint) -> Answering:
         if not visitor.known and not endpoint.free:
             raise Refused(401, "login_needed", "log in first, or send a token", {"WWW-Authenticate": "Bearer"})
         query = parsed_query(request, endpoint.query)
-        body: Any = None
-        if endpoint.pictures:
-            body = await content_of(request, door.settings.max_upload_bytes)
-        elif endpoint.body is not None or endpoint.free_form:
-            body = await json_body(request, endpoint.body)
-        given = await endpoint.call(Call(door, request, visitor, request.path_params, query, body))
+        door.pictures_coming += endpoint.pictures
+        try:
+            body: Any = None
+            if endpoint.pictures:
+                body = await picture_of(door, request)
+            elif endpoint.body is not None or endpoint.free_form:
+                body = await json_body(request, endpoint.body)
+            given = await endpoint.call(Call(door, request, visitor, request.path_params, query, body))
+        finally:
+            door.pictures_coming -= endpoint.pictures
         return answered(given) if isinstance(given, (BaseModel, dict)) else given
 
     return answer

@@ -48,6 +48,7 @@ class Door:
     examinations: Examinations
     rehearsing: asyncio.Lock
     live: int = 0  # answers under way that have no end
+    pictures_coming: int = 0  # bodies that are taken in, or wait to be read
 
     async def aside(self, work: Callable[..., Any], *args: Any) -> Any:
         """What `work` gives, done beside the event loop."""
@@ -175,6 +176,20 @@ async def content_of(request: Request, max_bytes: int) -> bytes:
     if size_bytes > max_bytes:
         raise too_long
     return b"".join(pieces)
+
+
+async def picture_of(door: Door, request: Request) -> bytes:
+    """The body of a picture; Refused as `content_of` does, and with 429 where as many are held as may wait: what came
+    then is thrown away."""
+    if door.pictures_coming <= door.settings.max_waiting_reads:
+        return await content_of(request, door.settings.max_upload_bytes)
+    left_bytes = door.settings.max_upload_bytes
+    async for piece in in_time(request.stream()):
+        left_bytes -= len(piece)
+        if left_bytes < 0:
+            break
+    text = f"{door.settings.max_waiting_reads} pictures wait already (web.max_waiting_reads)"
+    raise Refused(429, "too_many", text, {"Retry-After": "1", "Connection": "close"})
 
 
 async def in_time(stream: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:

@@ -53,7 +53,8 @@ class Charts:
         self._columns: dict[str, int] = {}
         self._fine: deque[tuple[float, array[float]]] = deque()
         self._coarse: deque[tuple[float, array[float]]] = deque()  # the beginning of each bucket, and its means
-        self._filling: list[array[float]] = []
+        self._sums: array[float] = array("d")  # of the bucket that fills, and how many values they are of
+        self._counts: array[float] = array("d")
 
     def add(self, payload: bytes) -> None:
         """One telemetry message; one that is none, or older than the newest, is passed over."""
@@ -116,12 +117,18 @@ class Charts:
     def _add_to_bucket(self, at: float, row: array[float]) -> None:
         begin = _bucket(at)
         if not self._coarse or self._coarse[-1][0] != begin:
-            self._filling = []
+            self._sums, self._counts = array("d"), array("d")
             self._coarse.append((begin, row))
             while self._coarse[0][0] < begin - DAY_S:
                 self._coarse.popleft()
-        self._filling.append(row)
-        self._coarse[-1] = (begin, _mean(self._filling))
+        more = array("d", [0.0]) * (len(row) - len(self._sums))
+        self._sums, self._counts = self._sums + more, self._counts + more
+        for column, value in enumerate(row):
+            if not math.isnan(value):
+                self._sums[column] += value
+                self._counts[column] += 1
+        means = (total / count if count else ABSENT for total, count in zip(self._sums, self._counts, strict=True))
+        self._coarse[-1] = (begin, array("d", means))
 
 
 def reported_at(payload: bytes) -> float | None:

@@ -73,7 +73,6 @@ class Locks:
         self._sessions = Sessions(sessions_path, str(self._password), unix)
         self._failures = Failures(monotonic)
         self._names = own_names(settings)
-        self._anonymous_csrf = secrets.token_urlsafe(24)
         self._one_by_one = ThreadPoolExecutor(1, "door-password")
         self._looking = 0
 
@@ -152,7 +151,7 @@ class Locks:
         session = cookies.get(COOKIE)
         if session is not None and self._sessions.holds(session):
             return Visitor(True, session=session, csrf=csrf_of(session))
-        return Visitor(not self.password_needed, csrf="" if self.password_needed else self._anonymous_csrf)
+        return Visitor(not self.password_needed, csrf="" if self.password_needed else csrf_of(self._sessions.nobodys))
 
     def _check_host(self, headers: Headers) -> None:
         host = headers.get("host", "")
@@ -198,13 +197,14 @@ def is_own_host(host: str, names: frozenset[str], loopback: bool) -> bool:
 
 class Sessions:
     """Who has logged in: the hash of each session with its end, unix s. `bound_to`: with another password's hash, what
-    the file holds is nobody's."""
+    the file holds is nobody's. `nobodys` opens nothing: where no password is set, CSRF tokens come of it."""
 
     def __init__(self, path: Path | None, bound_to: str, unix: Callable[[], float]) -> None:
         self._path = path
         self._bound_to = hashlib.sha256(f"sessions {bound_to}".encode()).hexdigest()
         self._unix = unix
-        self._ends_at = self._read()
+        self.nobodys, self._ends_at = self._read()
+        self._write()
 
     def begin(self) -> str:
         """A new one; of too many the one that ends first goes."""
@@ -226,20 +226,20 @@ class Sessions:
         if self._ends_at.pop(_hashed(session), None) is not None:
             self._write()
 
-    def _read(self) -> dict[str, float]:
-        if self._path is None:
-            return {}
+    def _read(self) -> tuple[str, dict[str, float]]:
         try:
-            kept = json.loads(self._path.read_bytes())
-            ours = kept["v"] == 1 and kept["bound_to"] == self._bound_to
-            return {str(name): float(end) for name, end in kept["sessions"].items()} if ours else {}
+            kept = json.loads(b"{}" if self._path is None else self._path.read_bytes())
+            if kept["v"] == 1 and kept["bound_to"] == self._bound_to:
+                return str(kept["nobodys"]), {str(name): float(end) for name, end in kept["sessions"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return {}  # everybody logs in again
+            pass  # everybody logs in again
+        return secrets.token_urlsafe(32), {}
 
     def _write(self) -> None:
         if self._path is None:
             return
-        content = json.dumps({"v": 1, "bound_to": self._bound_to, "sessions": self._ends_at}).encode()
+        kept = {"v": 1, "bound_to": self._bound_to, "nobodys": self.nobodys, "sessions": self._ends_at}
+        content = json.dumps(kept).encode()
         with suppress(OSError):  # then a restart ends them
             write_atomically(self._path, content, PRIVATE, durable=False)
 

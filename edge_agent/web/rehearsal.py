@@ -73,7 +73,9 @@ async def rehearse(call: Call) -> Counts:
     """What would have come of it; one at a time."""
     wish: OtherSettings = call.body
     call.known_camera(wish.camera)
-    settings = call.site.config.cameras[wish.camera]
+    settings = call.site.config.cameras.get(wish.camera)
+    if settings is None:
+        raise Refused(404, "no_camera", f"the settings in force have no camera {wish.camera}")
     rois = settings.rois if wish.rois is None else wish.rois
     rules = settings.expected if wish.expected is None else wish.expected
     expectation = Expectation("rehearsal", rules, {name: roi.expected for name, roi in rois.items() if roi.expected})

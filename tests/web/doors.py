@@ -102,7 +102,7 @@ def opened(folder: Path, *, ready: bool = True, address: str = "http://127.0.0.1
         door.http.close()
         process.terminate()
         try:
-            process.wait(15)
+            process.wait(60)
         finally:
             process.kill()
 

@@ -321,6 +321,14 @@ def test_sessions_outlast_a_restart_and_not_another_password(tmp_path: Path) -> 
     assert not Sessions(path, "hash a", lambda: 1000.0).holds(session)
 
 
+def test_csrf_token_of_a_page_without_a_password_outlasts_a_restart(tmp_path: Path) -> None:
+    def token(path: Path) -> str:
+        return Locks(WebConfig(), path).visitor("GET", Headers({"host": "localhost"}), {}).csrf
+
+    assert token(tmp_path / "sessions.json") == token(tmp_path / "sessions.json")
+    assert token(tmp_path / "sessions.json") != token(tmp_path / "others.json")
+
+
 def test_sessions_are_bounded() -> None:
     sessions = Sessions(None, "", lambda: 0.0)
     first = sessions.begin()

@@ -163,6 +163,17 @@ def test_agent_with_an_unusable_password_file_ends_with_78_and_one_clear_line(tm
     assert "horse" not in ended.stderr
 
 
+def test_missing_library_is_named_with_its_cure(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['starlette'] = None; from edge_agent.__main__ import main; sys.exit(main())"
+    config = settings(tmp_path, free_port())
+    command = [sys.executable, "-c", program, "run", "--config", str(config)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 78
+    assert "needs the Python package starlette: pip install 'edge-agent[web]'" in ended.stderr
+    without = "import sys; sys.modules['starlette'] = sys.modules['uvicorn'] = None; import edge_agent.agent"
+    assert subprocess.run([sys.executable, "-c", without], timeout=60, check=False).returncode == 0
+
+
 def test_page_is_served_by_tls(tmp_path: Path) -> None:
     authority = make_authority(tmp_path)
     pair = make_certificate(tmp_path, "press7", authority, "IP:127.0.0.1")
