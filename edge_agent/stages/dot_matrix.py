@@ -14,6 +14,7 @@ MAX_DOT_SHARE = 0.05  # of the picture's shorter side: what is larger is no dot
 MAX_DOTS = 4000
 MAX_KERNEL_PER_PITCH = 0.95  # a wider closing would bridge the gap between two letters as well
 MAX_KERNEL_PX = 31
+PARTING = 0.6  # of the way from the usual threshold to the brightest print
 REGULAR = 0.25  # of the pitch: how much the distances of most neighbouring dots differ
 
 
@@ -56,8 +57,17 @@ def is_dark_print(grey: Image) -> bool:
 
 
 def dots_of(grey: Image) -> Dots | None:
-    """The bright dots of a picture; None where most print is no dots, or they stand in no order."""
-    _, ink = cv2.threshold(grey, 0, 255, cv2.THRESH_BINARY | cv2.THRESH_OTSU)
+    """The bright dots of a picture; None where most print is no dots, or they stand in no order. Dots that run into one
+    another are parted where they are brightest."""
+    threshold, _ = cv2.threshold(grey, 0, 255, cv2.THRESH_BINARY | cv2.THRESH_OTSU)
+    brightest = float(np.percentile(grey[grey > threshold], 90)) if (grey > threshold).any() else threshold
+    found = (dots_above(grey, threshold + part * (brightest - threshold)) for part in (0.0, PARTING))
+    return next((dots for dots in found if dots is not None), None)
+
+
+def dots_above(grey: Image, threshold: float) -> Dots | None:
+    """The dots that are brighter than a threshold, if most of what is, is dots in order."""
+    ink = (grey > threshold).astype(np.uint8)
     count, _, stats, centres = cv2.connectedComponentsWithStats(ink, connectivity=4)
     areas = stats[1:, cv2.CC_STAT_AREA]
     sides = np.maximum(stats[1:, cv2.CC_STAT_WIDTH], stats[1:, cv2.CC_STAT_HEIGHT])
