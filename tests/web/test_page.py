@@ -392,6 +392,7 @@ class TestTeach:
 class TestCalibrate:
     def test_it_is_started_watched_refused_and_its_report_read(self, page: Page, site: PageSite) -> None:
         go(page, "calibrate")
+        page.get_by_role("checkbox", name=RECOGNISER).wait_for()
         for model in page.get_by_role("checkbox", name=re.compile("-det|minilm")).all():
             model.uncheck()
         page.get_by_role("button", name="Start calibrating").click()

@@ -24,7 +24,7 @@ export function clock(at, { seconds = true } = {}) {
   if (Number.isNaN(date.getTime())) return NOTHING;
   const time = { hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...(seconds && { second: "2-digit" }) };
   const today = date.toDateString() === new Date().toDateString();
-  const day = today ? {} : { day: "2-digit", month: "2-digit" };
+  const day = today ? {} : { day: "numeric", month: "short" };
   return new Intl.DateTimeFormat(language(), { ...day, ...time }).format(date);
 }
 

@@ -69,7 +69,7 @@ export class RulesForm {
         this.changed();
       },
     );
-    if (rule.kind === "other") return make("li", {}, make("code", {}, JSON.stringify(written(rule))), drop);
+    if (rule.kind === "other") return make("li", {}, make("code", {}, settingsText(written(rule))), drop);
     const again = () => {
       this.#draw();
       this.changed();
@@ -127,4 +127,11 @@ export class RulesForm {
     });
     return days ? make("span.days", {}, input, t("unit.d")) : input;
   }
+}
+
+/** A rule as settings have it, in a line. */
+function settingsText(rule) {
+  return Object.entries(rule)
+    .map(([key, value]) => `${key}: ${Array.isArray(value) ? value.join(", ") : value}`)
+    .join(" · ");
 }

@@ -4,7 +4,7 @@ import { icon, make, put, signButton } from "./element.js";
 import { clock } from "./format.js";
 import { FIELDS } from "./rules.js";
 import { named, t } from "./texts.js";
-import { verdictKey, verdictMark, verdictWord, whys } from "./verdict.js";
+import { fillBand, verdictKey, verdictMark, verdictWord, whys } from "./verdict.js";
 
 const SHOWN = 40;
 
@@ -87,6 +87,8 @@ function cropElement(entry) {
 function showItem(entry) {
   const picture =
     typeof entry.crop === "string" ? make("img", { src: entry.crop, alt: t("item.crop") }) : copyOf(entry.crop);
+  const band = make("p");
+  fillBand(band, entry);
   const dialog = make(
     "dialog.item",
     {
@@ -97,12 +99,7 @@ function showItem(entry) {
     make(
       "header",
       {},
-      make(
-        `p.verdict-band.${verdictKey(entry.verdict)}`,
-        {},
-        icon(verdictKey(entry.verdict)),
-        verdictWord(entry.verdict),
-      ),
+      band,
       signButton("close", t("close"), () => dialog.close()),
     ),
     picture,

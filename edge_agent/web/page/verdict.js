@@ -1,6 +1,6 @@
 // Verdicts: a sign, a word and a colour each, so that no one of them is needed to tell them apart.
 
-import { icon, make } from "./element.js";
+import { icon, make, put } from "./element.js";
 import { named, t } from "./texts.js";
 
 /** pass, fail, no_read, or none where nothing was judged. */
@@ -13,10 +13,24 @@ export function verdictWord(verdict) {
   return t(`verdict.${verdictKey(verdict)}`);
 }
 
-/** Sign and word, small. */
+/** Sign and word, small; a dash where nothing was judged. */
 export function verdictMark(verdict) {
   const key = verdictKey(verdict);
+  if (key === "none") return make("span.quiet", {}, verdictWord(verdict));
   return make(`span.mark.${key}`, {}, icon(key), make("span", {}, verdictWord(verdict)));
+}
+
+/** Puts the verdict of an item or a reading into a band, large; without one, whether there was text. */
+export function fillBand(band, said) {
+  const key = verdictKey(said?.verdict);
+  const text = said?.lines.length > 0;
+  const unjudged = said ? t(text ? "verdict.read" : "verdict.nothing") : t("live.waiting_items");
+  band.className = `verdict-band ${key}`;
+  put(
+    band,
+    icon(key === "none" && text ? "live" : key),
+    make("span", {}, key === "none" ? unjudged : verdictWord(said.verdict)),
+  );
 }
 
 /** Why it is not PASS: one line of words for each rule that does not hold. */

@@ -1,7 +1,7 @@
 // Live: what a camera sees and what was read, the items that passed by, and the readings.
 
 import { ask } from "../door.js";
-import { icon, make, put } from "../element.js";
+import { make, put } from "../element.js";
 import * as feed from "../feed.js";
 import { number } from "../format.js";
 import { Picture } from "../picture.js";
@@ -10,7 +10,7 @@ import { goodness, isWhole } from "../reading.js";
 import { ReadingsTable } from "../readings_table.js";
 import { Strip, fieldList } from "../strip.js";
 import { named, t } from "../texts.js";
-import { verdictKey, verdictWord, whys } from "../verdict.js";
+import { fillBand, verdictKey, whys } from "../verdict.js";
 
 const SAME_FIELDS = 2; // without items: a label that says so much of what the one before said is the same
 const CALM_MS = 600; // without items: of the readings in this time the best one is shown
@@ -194,14 +194,7 @@ class Live {
   }
 
   #judge(said) {
-    const key = verdictKey(said?.verdict);
-    this.band.className = `verdict-band ${key}`;
-    const unjudged = said ? (said.lines.length ? t("verdict.read") : t("verdict.nothing")) : t("live.waiting_items");
-    put(
-      this.band,
-      icon(said?.lines.length && key === "none" ? "live" : key),
-      make("span", {}, key === "none" ? unjudged : verdictWord(said.verdict)),
-    );
+    fillBand(this.band, said);
     put(
       this.why,
       whys(said?.reasons).map((why) => make("li", {}, why)),
@@ -209,7 +202,7 @@ class Live {
     put(
       this.fields,
       said?.fields.length ? fieldList(said.fields) : null,
-      key === "none" && said?.lines.length
+      verdictKey(said?.verdict) === "none" && said?.lines.length
         ? make("p.hint", {}, t("live.not_judged"), " ", make("a", { href: "#/teach" }, t("live.say_expected")))
         : null,
     );
