@@ -13,12 +13,13 @@ import pytest
 from edge_agent.cameras.capture import CaptureThread
 from edge_agent.clock import DeviceClock
 from edge_agent.config import LIVE, Config, changed_keys, is_live, rebuilt
+from edge_agent.demo.line_labels import data_matrix
 from edge_agent.expectations import Expectations
 from edge_agent.inspection import Inspection
 from edge_agent.live import take_up
 from edge_agent.no_text import NoTextLimit
 from edge_agent.pipeline import Pipeline
-from edge_agent.records import Message, Quad, TextBox, TextLine
+from edge_agent.records import Frame, Message, Quad, TextBox, TextLine
 from edge_agent.results import Results
 from edge_agent.telemetry.sampler import Sampler
 from tests.test_agent import made_pipeline, no_text
@@ -39,6 +40,18 @@ class Running:
     def inspection(self) -> Inspection:
         assert self.results.inspection is not None
         return self.results.inspection
+
+    def says(self, text: str) -> list[tuple[str, str]]:
+        """The fields of a line, each with its value."""
+        box = TextBox(Quad(np.array([[0, 0], [9, 0], [9, 9], [0, 9]], np.float32)), 1.0)
+        return [(f.name, f.value) for f in self.pipeline.extractor.extract([TextLine(text, 1.0, box)])]
+
+    def codes(self) -> list[str]:
+        """The codes in a picture that has one."""
+        picture = np.full((300, 300, 3), 255, np.uint8)
+        symbol = data_matrix("(01)09521234567011")
+        picture[60 : 60 + symbol.shape[0], 60 : 60 + symbol.shape[1]] = symbol
+        return [code.symbology for code in self.pipeline.read(Frame("a", 1, 0.0, 0.0, picture)).codes]
 
     def fields(self) -> dict[str, Any]:
         """What the extractor says of a line, which depends on every setting of it but the encoder's."""
@@ -65,11 +78,15 @@ CHANGES: dict[str, tuple[Any, Callable[[Running], Any]]] = {
     "cameras.*.items": ("still", lambda running: running.inspection.joins("a")),
     "cameras.*.max_fps": (3.0, lambda running: running.camera.config.max_fps),
     "cameras.*.rois.*": ({"x": 0.5, "width": 0.5}, lambda running: running.pipeline.rois),
+    "catalogue.names": (["Seeded Rye Bread"], lambda running: running.says("Seeded Rye Breed")),
+    "fields.codes": (["QRCode"], lambda running: running.codes()),
+    "fields.custom.*": ({"keys": ["PARTNO"]}, lambda running: running.says("PARTNO 77-A1")),
     "fields.date_order": ("MDY", lambda running: running.fields()["values"]),
     "fields.date_window_years": (100, lambda running: running.fields()["flags"]),
     "fields.max_fields": (1, lambda running: running.fields()["count"]),
     "fields.max_line_chars": (256, lambda running: running.fields()["flags"]),
     "fields.min_similarity": (0.9, lambda running: running.pipeline.extractor.min_similarity),
+    "fields.region": ("DE", lambda running: running.says("Tel. 030 12345678")),
     "items.decide_within_ms": (100, lambda running: running.inspection.settings("a").decide_within_ms),
     "items.direction": ("left", lambda running: running.inspection.settings("a").direction),
     "items.gone_after_ms": (100, lambda running: running.inspection.settings("a").gone_after_ms),
