@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 import pytest
+import zxingcpp
 
 from edge_agent.backends.base import Profile
 from edge_agent.backends.ort import OrtBackend, OrtEngine
@@ -20,6 +21,7 @@ from edge_agent.errors import ConfigError, FrameError, ModelError
 from edge_agent.models.spec import ModelSpec, find_models_dir
 from edge_agent.pipeline import Pipeline, head_for, load_pipeline
 from edge_agent.records import Frame, json_bytes
+from tests.stages.labels import line
 
 LIGHT = PipelineConfig(detector="ppocrv4-mobile-det", recogniser="ppocrv4-mobile-rec", encoder=None)
 
@@ -218,3 +220,25 @@ def test_plans_of_the_models_in_use_are_discarded_where_there_are_plans() -> Non
         pipeline.backend = backend
         assert pipeline.discard_plans() == ["ppocrv4-mobile-det", "ppocrv4-mobile-rec"]
         assert backend.discarded == ["ppocrv4-mobile-det", "ppocrv4-mobile-rec"]
+
+
+def test_dates_are_judged_by_the_clock_that_the_pipeline_is_given(models_dir: Path) -> None:
+    config = Config(pipeline=PipelineConfig(encoder=None))
+    with load_pipeline(config, models_dir, clock=lambda: None) as untrusting:
+        (found,) = untrusting.extractor.extract([line("EXP 14.06.2093")])
+    assert found.flags == ("clock_untrusted",)
+
+
+def test_a_code_beside_the_print_is_read_with_it_and_the_language_is_told(pipeline: Pipeline) -> None:
+    picture = np.full((480, 900, 3), 255, np.uint8)
+    for row, text in enumerate(("LOT L4711A", "EXP 31.08.2027", "Keep refrigerated after opening, serve chilled")):
+        cv2.putText(picture, text, (30, 60 + 70 * row), cv2.FONT_HERSHEY_SIMPLEX, 1, (0, 0, 0), 2, cv2.LINE_AA)
+    gs1 = "(01)09506000134352(17)270831(10)L4711A"
+    code = np.array(zxingcpp.create_barcode(gs1, zxingcpp.BarcodeFormat.DataMatrix, gs1=True).to_image(scale=5))
+    picture[300 : 300 + code.shape[0], 600 : 600 + code.shape[1]] = code[..., None]
+    reading = pipeline.read(Frame("line1", 1, 0.0, 0.0, picture))
+    assert [one.symbology for one in reading.codes] == ["DataMatrix"]
+    assert reading.language == "en"
+    for name, value in (("lot", "L4711A"), ("expiry_date", "2027-08-31")):
+        told = [(f.value, f.source, f.certain) for f in reading.fields if f.name == name]
+        assert told == [(value, "barcode", True), (value, "rule", True)]

@@ -284,7 +284,7 @@ def read_labels(path: Path) -> list[str]:
     try:
         named = {int(number): str(label) for number, label in json.loads(text)["id2label"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise ModelError(f"{path} has no id2label; expected one such as {{\"0\": \"O\", \"1\": \"B-LOT\"}}") from exc
+        raise ModelError(f'{path} has no id2label; expected one such as {{"0": "O", "1": "B-LOT"}}') from exc
     if sorted(named) != list(range(len(named))):
         raise ModelError(f"{path}: id2label numbers {sorted(named)}; expected 0, 1, 2 and so on without a gap")
     return [named[number] for number in range(len(named))]
