@@ -71,7 +71,8 @@ class Inspection:
         self._closing = ExitStack()
         with ExitStack() as opened:
             for name, camera in config.cameras.items():
-                trigger = open_trigger(name, camera.trigger, partial(self._fire, name))
+                fire = partial(self._fire, name)
+                trigger = open_trigger(name, camera.trigger, fire) if camera.enabled else None
                 if trigger is not None:
                     opened.callback(trigger.close)
                     self._triggers[name] = trigger
@@ -110,26 +111,11 @@ class Inspection:
         if trigger is not None:
             trigger.look(frame)
         self._take_triggers()
-        expectation = self.expectations.of(frame.camera)
-        if self.joins(frame.camera):
-            for lane in self._lanes[frame.camera]:
-                lane.see(frame, reading, self._clock.monotonic())
-            return Verified(None, None)
-        if expectation is None:
-            return Verified(None, None)
-        today, trusted = day_of(reading.captured_at), self.trusted()
-        judgement = judge_reading(reading, expectation, today, trusted)
-        kept = judgement is not None and self._is_kept(judgement.verdict) and bool(reading.lines or reading.codes)
-        if judgement is None or not kept or not self._is_due(frame):
-            return Verified(judgement, expectation.id)
-        said: dict[str, Any] = {
-            "id": reading.id,
-            "camera": reading.camera,
-            "verdict": judgement.verdict,
-            "reasons": [reason_to_json(reason) for reason in judgement.reasons],
-            "expectation_id": expectation.id,
-        }
-        return Verified(judgement, expectation.id, self._keep(reading.id, frame, reading, said, expectation))
+        if not self.joins(frame.camera):
+            return self._verified(frame, reading)
+        for lane in self._lanes[frame.camera]:
+            lane.see(frame, reading, self._clock.monotonic())
+        return Verified(None, None)
 
     def attend(self) -> None:
         """Takes what came from outside, and decides the items whose time is over."""
@@ -182,6 +168,24 @@ class Inspection:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _verified(self, frame: Frame, reading: Reading) -> Verified:
+        """A reading judged on its own."""
+        expectation = self.expectations.of(frame.camera)
+        if expectation is None:
+            return Verified(None, None)
+        judgement = judge_reading(reading, expectation, day_of(reading.captured_at), self.trusted())
+        kept = judgement is not None and self._is_kept(judgement.verdict) and bool(reading.lines or reading.codes)
+        if judgement is None or not kept or not self._is_due(frame):
+            return Verified(judgement, expectation.id)
+        said: dict[str, Any] = {
+            "id": reading.id,
+            "camera": reading.camera,
+            "verdict": judgement.verdict,
+            "reasons": [reason_to_json(reason) for reason in judgement.reasons],
+            "expectation_id": expectation.id,
+        }
+        return Verified(judgement, expectation.id, self._keep(reading.id, frame, reading, said, expectation))
 
     @staticmethod
     def _settings(config: Config, camera: str) -> ItemsConfig:
