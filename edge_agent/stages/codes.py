@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from edge_agent.stages.dates import DIGIT_OF
+from edge_agent.stages.gs1 import SEPARATOR, elements_of
 from edge_agent.stages.quantities import find_quantities
 
 GTIN_DIGITS = (8, 12, 13, 14)
@@ -131,6 +132,9 @@ def find_gs1(text: str) -> Gs1Text | None:
         end = head.end() + len(content)
     if not elements:
         return None
+    split = elements_of(SEPARATOR.join(ai + content for ai, content in elements))
+    if split is None or [(one.ai, one.content) for one in split] != elements:
+        flags.append("check_failed")  # such as a month 13, or an identifier that was read wrong
     return Gs1Text(tuple(elements), heads[0].start(), min(end, len(text)), tuple(dict.fromkeys(flags)))
 
 

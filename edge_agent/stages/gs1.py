@@ -9,10 +9,8 @@ Dates are left as digits: which century they are in, the device's clock says (da
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from biip import ParseError
-from biip.gs1_application_identifiers import GS1ApplicationIdentifier
 from biip.gs1_messages import GS1Message
 
 SEPARATOR = "\x1d"  # FNC1 in the content of a code
@@ -44,12 +42,3 @@ def elements_of(message: str) -> tuple[Gs1Element, ...] | None:
     )
     consumed = sum(len(one.ai) + len(one.content) for one in elements)
     return elements if elements and consumed == len(message.replace(SEPARATOR, "")) else None
-
-
-@lru_cache(maxsize=512)
-def is_identifier(ai: str) -> bool:
-    """Whether `ai` is an application identifier of the GS1 General Specifications."""
-    try:
-        return str(GS1ApplicationIdentifier.extract(ai).ai) == ai
-    except ParseError:
-        return False

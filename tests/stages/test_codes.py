@@ -121,3 +121,16 @@ def test_trailing_code_ends_a_text_of_words(text: str, value: str) -> None:
 @pytest.mark.parametrize("text", ["4471-22", "GreaseEP2 Industria18", "Open 14:32", "Since 12.05.1950", "Type B1", ""])
 def test_other_ends_are_no_trailing_code(text: str) -> None:
     assert find_trailing_code(text) is None
+
+
+@pytest.mark.parametrize("text", ["(01)09506000134352(17)271332", "(17)270231(10)A1", "(11)26010(10)A1"])
+def test_a_gs1_text_whose_contents_cannot_be_is_doubted(text: str) -> None:
+    found = find_gs1(text)
+    assert found is not None
+    assert "check_failed" in found.flags
+
+
+def test_a_bracket_with_a_letter_for_a_digit_loses_no_element() -> None:
+    found = find_gs1("(O1)09506000134352(17)270831(10)AB1")
+    assert found is not None
+    assert (found.value, found.flags) == ("01=09506000134352;17=270831;10=AB1", ("repaired",))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edge_agent.stages.gs1 import Gs1Element, elements_of, is_identifier
+from edge_agent.stages.gs1 import Gs1Element, elements_of
 
 
 def pairs(message: str) -> list[tuple[str, str]] | None:
@@ -31,8 +31,3 @@ def test_a_wrong_check_digit_is_told() -> None:
 )
 def test_what_is_not_gs1_to_its_end_is_none(message: str) -> None:
     assert elements_of(message) is None
-
-
-@pytest.mark.parametrize(("ai", "known"), [("01", True), ("3103", True), ("8005", True), ("1", False), ("310", False)])
-def test_identifiers_are_those_of_the_specification(ai: str, known: bool) -> None:
-    assert is_identifier(ai) is known
