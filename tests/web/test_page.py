@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from edge_agent.last_words import LastWords, find_last_words
 from edge_agent.patterns import Pattern
@@ -62,55 +62,57 @@ def browser(site: PageSite) -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture(scope="module")
-def logged_in(browser: Browser, site: PageSite) -> Any:
-    """The cookies of somebody who gave the password."""
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(site.address)
-    log_in(page)
-    expect(page.get_by_role("navigation")).to_be_visible()
-    state = context.storage_state()
-    context.close()
-    return state
-
-
 class Watch:
-    """What a page asked for and complained of."""
+    """What a page asked for and complained of since `begin`."""
 
     def __init__(self, page: Page) -> None:
-        self.requests: list[Request] = []
-        self.ended: list[str] = []
-        self.complaints: list[str] = []
+        self.page = page
+        self.begin()
         page.on("request", self._asked)
         page.on("requestfailed", lambda request: self.ended.append(request.url))
         page.on("console", lambda line: self.complaints.append(line.text) if line.type == "error" else None)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
+    def begin(self) -> None:
+        self.requests: list[Request] = []
+        self.ended: list[str] = []
+        self.complaints: list[str] = []
+
     def _asked(self, request: Request) -> None:
         self.requests.append(request)
 
 
-@pytest.fixture
-def context(browser: Browser, logged_in: Any) -> Iterator[BrowserContext]:
-    context = browser.new_context(
-        storage_state=logged_in, locale="en-GB", viewport={"width": WIDE[0], "height": WIDE[1]}, has_touch=True
-    )
+@pytest.fixture(scope="module")
+def opened(browser: Browser, site: PageSite) -> Iterator[Watch]:
+    """The page of somebody who gave the password; one for all tests."""
+    context = browser.new_context(locale="en-GB", has_touch=True)
     context.set_default_timeout(WAIT_MS)
-    yield context
+    page = context.new_page()
+    page.goto(site.address)
+    log_in(page)
+    expect(page.get_by_role("navigation")).to_be_visible()
+    yield Watch(page)
     context.close()
 
 
 @pytest.fixture
-def page(context: BrowserContext, site: PageSite) -> Iterator[Page]:
-    """A page of somebody logged in. It asks no other host for anything, and breaks no rule of its policy."""
-    page = context.new_page()
-    watch = Watch(page)
-    page.goto(site.address)
-    yield page
-    assert {request.url for request in watch.requests if not request.url.startswith(f"{site.address}/")} == set()
+def watch(opened: Watch, site: PageSite) -> Iterator[Watch]:
+    """The page loaded anew, as it was never used. It asks no other host for anything, and breaks no rule of its
+    policy."""
+    opened.begin()
+    opened.page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
+    opened.page.goto(site.address)
+    yield opened
+    opened.page.unroute_all()
+    opened.page.evaluate("localStorage.clear()")
+    assert {request.url for request in opened.requests if not request.url.startswith(f"{site.address}/")} == set()
     # an answer that refuses is no fault of the page
-    assert [text for text in watch.complaints if not text.startswith("Failed to load resource")] == []
+    assert [text for text in opened.complaints if not text.startswith("Failed to load resource")] == []
+
+
+@pytest.fixture
+def page(watch: Watch) -> Page:
+    return watch.page
 
 
 def log_in(page: Page, password: str = PASSWORD) -> None:
@@ -124,17 +126,9 @@ def go(page: Page, view: str) -> None:
     expect(page.locator(f'nav a[href="#/{view}"]')).to_have_attribute("aria-current", "page")
 
 
-def asked(page: Page, path: str, method: str = "GET", body: Any = None) -> Any:
+def asked(page: Page, path: str) -> Any:
     """What the door answers to the page itself."""
-    return page.evaluate(
-        """async ([path, method, body]) => {
-            const { csrf } = await (await fetch("/v1/session")).json();
-            const headers = { "X-CSRF": csrf, "Content-Type": "application/json" };
-            const sent = body === null ? undefined : JSON.stringify(body);
-            return (await fetch(path, { method, headers, body: sent })).json();
-        }""",
-        [path, method, body],
-    )
+    return page.evaluate("async path => (await fetch(path)).json()", path)
 
 
 class TestLogin:
@@ -205,8 +199,7 @@ class TestLive:
         page.get_by_label("Filter").fill("no such text")
         expect(page.locator(".readings [role=status]")).to_have_text("Nothing that was read holds this text.")
 
-    def test_page_that_nobody_sees_fetches_nothing(self, page: Page) -> None:
-        watch = Watch(page)
+    def test_page_that_nobody_sees_fetches_nothing(self, page: Page, watch: Watch) -> None:
         expect(page.locator(".picture canvas")).to_have_attribute("data-lines", re.compile("[1-9]"))
         hide = """hidden => {
             Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
@@ -284,12 +277,12 @@ class TestTeach:
         page.keyboard.press("Delete")
         expect(page.locator(".regions")).to_have_text("None: the whole picture is read.")
 
-    def test_region_is_drawn_with_a_finger(self, page: Page, context: BrowserContext) -> None:
+    def test_region_is_drawn_with_a_finger(self, page: Page) -> None:
         page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
         go(page, "teach")
         held(page)
         x, y, width, height = picture_box(page)
-        touches = context.new_cdp_session(page)
+        touches = page.context.new_cdp_session(page)
         for kind, share in (("touchStart", 0.2), ("touchMove", 0.5), ("touchMove", 0.8)):
             point = {"x": x + share * width, "y": y + share * height}
             touches.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [point]})
