@@ -15,6 +15,7 @@ from edge_agent.errors import ConfigError, EdgeAgentError
 from edge_agent.outbox.accounts import read_ledger
 from edge_agent.outbox.backup import back_up, restore
 from edge_agent.outbox.disk import DiskOutbox, Limits
+from edge_agent.outbox.soundness import ASIDE_KEPT
 from tests.broker import wait_until
 from tests.outbox.made_messages import payloads, reading
 
@@ -97,6 +98,42 @@ def test_what_is_no_sound_backup_changes_nothing(path: Path, backup: Path, tmp_p
         back_up(path, tmp_path / "no folder" / "copy")
     assert len(waiting(path)) == 62
     assert not list(path.parent.glob("*.aside-*"))
+
+
+def test_copy_takes_no_place_of_an_outbox_or_of_what_is_no_file(path: Path, backup: Path, tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(path)
+    os.mkfifo(tmp_path / "pipe")
+    with opened(tmp_path / "other.db"):
+        for place, why in {
+            path: "is the outbox itself",
+            tmp_path / "link.db": "is the outbox itself",
+            tmp_path / "other.db": "has a log beside it",
+            tmp_path / "pipe": "is no file that could be replaced",
+            tmp_path: "is no file that could be replaced",
+        }.items():
+            with pytest.raises(ConfigError, match=why):
+                back_up(path, place)
+    assert (tmp_path / "pipe").is_fifo()
+    assert len(waiting(path)) == 62
+
+
+def test_oldest_that_went_aside_can_be_put_back(path: Path, backup: Path) -> None:
+    for _ in range(ASIDE_KEPT):
+        restore(backup, path)
+    oldest = min(path.parent.glob("outbox.db.aside-*"))
+    assert restore(oldest, path)[0] == 62
+    assert restore(path, path)[0] == 62, "itself"
+    assert len(waiting(path)) == 62
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root acts for others")
+def test_root_puts_it_back_for_whom_the_folder_belongs_to(backup: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    os.chown(folder, 12345, 54321)
+    restore(backup, folder / "outbox.db")
+    owners = {name.name: (name.stat().st_uid, name.stat().st_gid) for name in folder.iterdir()}
+    assert owners == dict.fromkeys(["outbox.db", "outbox.db.lock"], (12345, 54321))
 
 
 def test_command_does_both(path: Path, backup: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
