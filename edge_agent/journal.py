@@ -94,7 +94,10 @@ def members(record: logging.LogRecord, formatter: logging.Formatter) -> dict[str
 def _pair_value(value: Any) -> str:
     text = str(value)
     bare = text and text.isprintable() and not set(text) & set(' "=\\')
-    return text if bare else printable(json.dumps(text, ensure_ascii=False))
+    if bare:
+        return text
+    # as JSON has them: \x7f or \U000e0001, which `printable` writes, ends a reader of quoted values
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in json.dumps(text, ensure_ascii=False))
 
 
 def for_journal(record: logging.LogRecord, line: str) -> str:

@@ -107,6 +107,34 @@ def test_logfmt_is_pairs_that_come_apart_again() -> None:
     assert events[1]["trace"].endswith("ValueError: broken by ***")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        'say "no"',
+        "a\\b",
+        "a=b",
+        "\tx",
+        "\x00",
+        "\x7f",
+        "\x85",
+        "\xa0",
+        "\u2028",
+        "\ufeff",
+        "\U000e0001",
+        "\ud800",
+    ],
+)
+def test_value_of_a_pair_is_what_was_said_whatever_is_in_it(text: str) -> None:
+    stream = io.StringIO()
+    start_logging(LogConfig(format="logfmt"), Secrets(), stream, {})
+    logging.getLogger("edge_agent.test").warning("%s", text)
+    (line,) = stream.getvalue().split("\n")[:-1]
+    assert line.isprintable()
+    assert pairs_of(line)["message"] == text
+
+
 @pytest.mark.parametrize("form", ["logfmt", "json"])
 def test_what_comes_again_and_again_has_its_kind_and_count_as_members(form: Literal["logfmt", "json"]) -> None:
     stream, now = io.StringIO(), [0.0]
