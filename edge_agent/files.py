@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tempfile
@@ -23,8 +24,10 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644, *, durable: 
     """Puts `content` in the file's place: a reader finds the old bytes or the new ones, also after a power cut.
 
     Not `durable`: with a power cut there may be neither; the disk is not waited for then. The folder is made if it is
-    missing. Raises OSError; nothing half-written stays then.
+    missing. Raises OSError, also where a device, pipe or folder has the name; nothing half-written stays then.
     """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no file that could be replaced", str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}-", suffix=PARTIAL, dir=path.parent)
     temporary = Path(name)

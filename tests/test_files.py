@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,16 @@ def test_failed_write_leaves_the_old_bytes_and_no_rest(tmp_path: Path, monkeypat
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file.json"]
+
+
+def test_pipe_or_folder_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "folder"):
+        with pytest.raises(OSError, match="no file that could be replaced"):
+            write_atomically(tmp_path / name, b"x")
+    assert (tmp_path / "pipe").is_fifo()
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_mode_is_as_asked(tmp_path: Path) -> None:

@@ -8,13 +8,16 @@ import subprocess
 import tarfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from edge_agent.config import shown
 from edge_agent.doctor.base import Patient
 from edge_agent.doctor.examination import examine, table_line, to_json
+from edge_agent.errors import ConfigError
+from edge_agent.files import write_atomically
 from edge_agent.settings.strict_yaml import dump
-from edge_agent.telemetry.history import EVENTS_FOLDER, find_history_dir
+from edge_agent.telemetry.history import EVENTS_FOLDER, find_history_dir, find_segments
 
 LOG_LINES = 2000
 NEWEST_BYTES = 1_000_000
@@ -23,16 +26,20 @@ Journal = Callable[[], str]
 
 
 def write(path: Path, patient: Patient, journal: Journal | None = None) -> list[str]:
-    """Writes the file, its owner's alone; the names in it. Raises OSError."""
+    """Writes the file, its owner's alone and whole or not at all; the names in it. ConfigError where it cannot be."""
     names = []
-    path.touch(mode=0o600)
-    with tarfile.open(path, "w:gz" if path.suffix in (".gz", ".tgz") else "w") as tar:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz" if path.suffix in (".gz", ".tgz") else "w") as tar:
         for name, text in parts(patient, journal or journal_tail):
             content = patient.secrets.scrub(text).encode("utf-8", "replace")
             entry = tarfile.TarInfo(f"edge-agent-support/{name}")
             entry.size, entry.mtime, entry.mode = len(content), int(time.time()), 0o600
             tar.addfile(entry, io.BytesIO(content))
             names.append(name)
+    try:
+        write_atomically(path, packed.getvalue(), 0o600)
+    except OSError as exc:
+        raise ConfigError(f"{path} cannot be written: {exc.strerror}; name a file in a folder of yours") from exc
     return names
 
 
@@ -64,9 +71,13 @@ def history_folders(patient: Patient) -> list[Path]:
 
 
 def newest_first(folders: list[Path]) -> list[Path]:
-    """The segments kept in the folders."""
-    found = {path.absolute() for folder in folders for path in folder.glob("*.jsonl")}
-    return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+    """The segments kept in the folders, as far as this user may look into them."""
+    written_at: dict[Path, float] = {}
+    for folder in folders:
+        with suppress(OSError):  # there is none, or the agent removes a segment meanwhile
+            for path in reversed(find_segments(folder.absolute())):
+                written_at[path] = path.stat().st_mtime
+    return sorted(written_at, key=lambda path: written_at[path], reverse=True)
 
 
 def first_readable(paths: list[Path]) -> str:

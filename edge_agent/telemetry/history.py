@@ -116,7 +116,8 @@ class History:
         for path in self._surplus(segments, more_bytes):
             path.unlink(missing_ok=True)
         number = _number(segments[-1]) + 1 if segments else 1
-        path = self._directory / f"{number:08d}.jsonl"
+        while os.path.lexists(path := self._directory / f"{number:08d}.jsonl"):  # by what is no segment
+            number += 1
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         self._descriptor = os.open(path, flags, 0o640)
         self._began_at = self._clock()
@@ -139,8 +140,10 @@ class History:
 
 
 def find_segments(directory: Path) -> list[Path]:
-    """The segments of a folder, oldest first."""
-    return sorted((path for path in directory.iterdir() if SEGMENT.fullmatch(path.name)), key=_number)
+    """The segments of a folder, oldest first; a folder, a pipe or a broken link is none, whatever its name."""
+    return sorted(
+        (path for path in directory.iterdir() if SEGMENT.fullmatch(path.name) and path.is_file()), key=_number
+    )
 
 
 def read_history(directory: Path, since_at: float = 0.0) -> Iterator[dict[str, Any]]:

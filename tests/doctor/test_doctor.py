@@ -363,6 +363,21 @@ def test_bundle_finds_what_is_kept_where_the_settings_say(tmp_path: Path) -> Non
         assert file.read() == b'{"kind": "run_hung"}\n'
 
 
+def test_bundle_is_its_owners_alone_also_in_the_place_of_an_older_one(tmp_path: Path) -> None:
+    path = tmp_path / "support.tar"
+    path.write_bytes(b"older")
+    path.chmod(0o644)
+    write(path, admit(config_file(tmp_path, 9, {})), lambda: "")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert tarfile.is_tarfile(path)
+
+
+def test_bundle_that_cannot_be_written_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = config_file(tmp_path, 9, {})
+    assert main(["support-bundle", str(tmp_path), "--config", str(config)]) == 78
+    assert f"{tmp_path} cannot be written" in capsys.readouterr().err
+
+
 def test_bundle_holds_everything_and_no_secret(tmp_path: Path) -> None:
     password = tmp_path / "password"
     password.write_text(SECRET)

@@ -172,6 +172,17 @@ def test_events_are_kept_beside_the_reports_and_not_among_them(tmp_path: Path) -
     assert sum(path.stat().st_size for path in find_segments(events)) <= 65_536
 
 
+def test_what_is_no_segment_whatever_its_name_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "00000001.jsonl").mkdir()
+    (tmp_path / "00000002.jsonl").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "00000003.jsonl")
+    for n in range(2):
+        with History(tmp_path, 1e6, MIB) as history:
+            history.append(report(n))
+    assert [path.name for path in find_segments(tmp_path)] == ["00000004.jsonl", "00000005.jsonl"]
+    assert numbers(tmp_path) == [0, 1]
+
+
 def test_events_of_an_agent_without_a_disk_are_kept_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with keeping_events(rebuilt(Config(), {"outbox": {"kind": "memory"}}, "test")) as keep:
