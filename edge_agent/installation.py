@@ -34,6 +34,7 @@ CACHE_DIR = "var/cache/edge-agent"
 RECORD = f"{SETTINGS_DIR}/installed.json"
 CONFIG = f"{SETTINGS_DIR}/config.yaml"
 PASSWORD = f"{SETTINGS_DIR}/mqtt_password"
+OURS = (*(f"{UNITS_DIR}/{name}" for name in UNITS), CONFIG, PASSWORD)  # all that is ever removed by a record's word
 HOMES = ("/home/", "/root/")  # which the units do not see
 
 Run = Callable[[Sequence[str]], None]
@@ -110,17 +111,17 @@ class Installation:
 
         A unit that somebody has changed since is somebody's, and stays as well without `purge`.
         """
+        if not any((self._root / name).exists() for name in OURS):
+            self._say("nothing was installed here")
         present = [name for name in UNITS if (self._root / UNITS_DIR / name).exists()]
         if present:
             self._call("systemctl", "disable", *(["--now"] if self._booted else []), *present)
-        for path, sha256 in sorted(self._record["files"].items()):
-            self._remove(path, sha256, purge)
+        for name in OURS:
+            self._remove(name, purge)
         if purge:
             for folder in (SETTINGS_DIR, STATE_DIR, CACHE_DIR):
                 self._remove_folder(folder)
             self._remove_user()
-        elif not self._record["files"]:
-            self._say("nothing was installed here")
         self._read_units_again()
         if not purge and (self._root / SETTINGS_DIR).is_dir():
             self._write_record()
@@ -149,7 +150,7 @@ class Installation:
         self._record["user_made"] = True
 
     def _remove_user(self) -> None:
-        if self._record.get("user_made") and self._known("passwd", USER):
+        if self._record["user_made"] and self._known("passwd", USER):
             self._call("userdel", USER)
 
     def _known(self, database: str, name: str) -> bool:
@@ -187,16 +188,16 @@ class Installation:
         else:
             self._put(name, text, mode, owner)
 
-    def _remove(self, name: str, sha256: str, purge: bool) -> None:
+    def _remove(self, name: str, purge: bool) -> None:
         path = self._root / name
-        if name in (CONFIG, PASSWORD) and not purge:
+        if name in (CONFIG, PASSWORD) and not purge and path.exists():
             self._say(f"kept {path}")
             return
-        del self._record["files"][name]
+        written = self._record["files"].pop(name, None)
         if not path.is_file():
             return
-        if sha256_of(path.read_bytes()) != sha256 and not purge:
-            self._say(f"kept {path}: it was changed since")
+        if sha256_of(path.read_bytes()) != written and not purge:
+            self._say(f"kept {path}: it is not as it was written here; --purge removes it")
             return
         path.unlink()
         self._say(f"removed {path}")
@@ -208,9 +209,12 @@ class Installation:
     def _read_record(self) -> dict[str, Any]:
         try:
             record = json.loads((self._root / RECORD).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             record = {}
-        return {"files": {}, "user_made": False, **(record if isinstance(record, dict) else {})}
+        record = record if isinstance(record, dict) else {}
+        files = record.get("files")
+        known = {name: files[name] for name in OURS if name in files} if isinstance(files, dict) else {}
+        return {"files": known, "user_made": record.get("user_made") is True}
 
     def _write_record(self) -> None:
         text = json.dumps(self._record, indent=2, sort_keys=True) + "\n"

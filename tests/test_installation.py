@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import subprocess
 import sys
@@ -161,6 +162,25 @@ def test_purge_leaves_the_machine_as_it_was(system: System, kept_first: bool) ->
     assert system.called("userdel") == ["userdel edge-agent"]
 
 
+@pytest.mark.parametrize(
+    "record",
+    ["", "[]", "[" * 100_000, '{"files": []}', '{"files": null, "user_made": "no"}', '{"files": {"OTHER": 5}}'],
+)
+def test_record_that_is_none_removes_nothing_else_and_purge_removes_all(system: System, record: str) -> None:
+    installation(system).install(PROGRAM, FULL)
+    other = system.root / "other"
+    other.write_text("not ours")
+    written = system.root / "etc/edge-agent/installed.json"
+    written.write_text(record.replace("OTHER", str(other)))
+    installation(system).uninstall(purge=False)
+    assert (system.root / "etc/systemd/system/edge-agent.service").exists()
+    written.write_text(record.replace("OTHER", str(other)))
+    installation(system).install(PROGRAM, FULL)
+    written.write_text(record.replace("OTHER", str(other)))
+    installation(system).uninstall(purge=True)
+    assert set(files(system.root)) == {"etc/passwd", "etc/group", "other"}
+
+
 def test_user_that_was_there_before_is_not_removed(system: System) -> None:
     with (system.root / "etc/passwd").open("a") as file:
         file.write("edge-agent:x:999:999::/:/x\n")
@@ -260,6 +280,18 @@ def test_port_that_is_no_number_is_said_to_be_none(monkeypatch: pytest.MonkeyPat
         asked(Answers())
 
 
+def test_closed_terminal_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(ConfigError, match="closed before every question"):
+        asked(Answers())
+
+
+def test_folder_that_cannot_be_written_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert main([*INSTALL, "--root", str(tmp_path / "file")]) == 78
+    assert "cannot be written" in capsys.readouterr().err
+
+
 def test_command_that_fails_says_what_it_said() -> None:
     with pytest.raises(ConfigError, match="no-such-command is not on this machine"):
         call(["no-such-command"])
@@ -281,6 +313,8 @@ def test_only_root_may_change_the_machine(monkeypatch: pytest.MonkeyPatch, capsy
         (["--mqtt-host", "mqtt://x"], "host"),
         (["--device-id", "a/b"], "device_id"),
         (["--mqtt-port", "70000"], "port"),
+        (["--mqtt-port", "0"], "port"),
+        (["--mqtt-host", ""], "host"),
     ],
 )
 def test_wrong_answers_write_nothing(

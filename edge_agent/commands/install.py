@@ -7,12 +7,12 @@ import getpass
 import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from edge_agent.errors import EXIT_OK, ConfigError
-from edge_agent.installation import Answers, Installation, config_text, shipped
+from edge_agent.installation import CONFIG, Answers, Installation, config_text, shipped
 
 CAMERA_KINDS = ("csi", "folder", "rtsp", "v4l2", "video")
 
@@ -60,8 +60,9 @@ def install(args: argparse.Namespace) -> int:
     program = args.program or Path(sys.prefix) / "bin" / "edge-agent"
     if args.root is None and not os.access(program, os.X_OK):
         raise ConfigError(f"{program} is no program; name the edge-agent that the service is to run with --program")
-    installation = open_installation(args.root)
-    installation.install(program.absolute(), answers)
+    with telling_what_cannot_be_written():
+        installation = open_installation(args.root)
+        installation.install(program.absolute(), answers)
     if args.root is None and not args.no_start:
         started = installation.start()
         shown = "started; see: systemctl status edge-agent, journalctl -fu edge-agent"
@@ -72,8 +73,18 @@ def install(args: argparse.Namespace) -> int:
 def uninstall(args: argparse.Namespace) -> int:
     """0 when it is gone."""
     require_root(args.root)
-    open_installation(args.root).uninstall(purge=args.purge)
+    with telling_what_cannot_be_written():
+        open_installation(args.root).uninstall(purge=args.purge)
     return EXIT_OK
+
+
+@contextmanager
+def telling_what_cannot_be_written() -> Iterator[None]:
+    """Raises ConfigError for an OSError inside."""
+    try:
+        yield
+    except OSError as exc:
+        raise ConfigError(f"{exc.filename or 'a file'} cannot be written or removed: {exc.strerror or exc}") from exc
 
 
 def open_installation(root: Path | None) -> Installation:
@@ -112,8 +123,8 @@ def answers_of(args: argparse.Namespace) -> Answers:
         args.device_id,
         args.camera_kind,
         args.camera_source,
-        args.mqtt_host or defaults.mqtt_host,
-        args.mqtt_port or defaults.mqtt_port,
+        defaults.mqtt_host if args.mqtt_host is None else args.mqtt_host,
+        defaults.mqtt_port if args.mqtt_port is None else args.mqtt_port,
         args.mqtt_username,
         password,
     )
@@ -136,15 +147,16 @@ def asked(known: Answers) -> Answers:
 
 
 def ask(question: str, known: str | None, shown: str) -> str | None:
-    """One line from the terminal."""
-    return input(f"{question} [{known or shown}]: ").strip() or known
+    """One line from the terminal. ConfigError where it is closed, as by Ctrl-D."""
+    try:
+        return input(f"{question} [{known or shown}]: ").strip() or known
+    except EOFError:
+        raise ConfigError("the terminal was closed before every question was answered; nothing was changed") from None
 
 
 def check(answers: Answers) -> None:
     """ConfigError where the answers make no right settings, before anything is written."""
     from edge_agent.config import load
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "config.yaml"
-        path.write_text(config_text(shipped("config.yaml").read_text("utf-8"), answers), encoding="utf-8")
-        load(path)
+    # a service sees no variables of this shell
+    load(Path(f"/{CONFIG}"), {}, config_text(shipped("config.yaml").read_text("utf-8"), answers).encode())
