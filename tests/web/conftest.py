@@ -34,7 +34,7 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
         "hostnames": ["press7.plant.example"],
     }
     mqtt = {"username": "press7", "password_file": "mqtt_password"}
-    left = {"kind": "folder", "source": str(folder / "labels"), "loop": True, "max_fps": 3}
+    left = {"kind": "folder", "source": str(folder / "labels"), "loop": True, "max_fps": 0.5}
     with opened(folder, web=web, mqtt=mqtt, cameras={"left": left, "hidden": hidden}) as door:
         door.http.headers["Authorization"] = f"Bearer {(folder / 'mes_token').read_text()}"
         yield door

@@ -30,7 +30,7 @@ PASSWORD = "correct horse battery"
 
 
 class Door:
-    """The agent `press7` with one camera `left`, reading three frames a second, and `http`, a client of its door."""
+    """The agent `press7` with one camera `left`, reading two frames a second, and `http`, a client of its door."""
 
     def __init__(self, folder: Path, process: subprocess.Popen[bytes], address: str, port: int) -> None:
         self.folder = folder
@@ -66,7 +66,7 @@ def settings(folder: Path, port: int, **sections: Any) -> Path:
     labels = folder / "labels"
     if not labels.exists():
         label_folder(labels, 2)
-    camera = {"kind": "folder", "source": str(labels), "loop": True, "max_fps": 3}
+    camera = {"kind": "folder", "source": str(labels), "loop": True, "max_fps": 2}
     values: dict[str, Any] = {
         "device_id": "press7",
         "transport": "jsonl",

@@ -30,7 +30,9 @@ ROI = {"x": 0.1, "y": 0.2, "width": 0.5, "height": 0.5, "angle_deg": 90}
 def changing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     """A door whose settings are changed; a trial takes two seconds."""
     remote = {"trial_s": 3.0, "min_fps_share": 0.01, "min_read_share": 0.0}
-    with opened(tmp_path_factory.mktemp("changing"), remote=remote) as door:
+    folder = tmp_path_factory.mktemp("changing")
+    left = {"kind": "folder", "source": str(folder / "labels"), "loop": True, "max_fps": 1}
+    with opened(folder, remote=remote, cameras={"left": left}) as door:
         yield door
 
 

@@ -39,7 +39,7 @@ def test_support_bundle_holds_settings_and_figures_without_secrets(locked: Door)
 
 def test_child_that_fails_or_hangs_is_told_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Refused) as failed:
-        asyncio.run(doctor.output_of(["support-bundle", "/nowhere/at/all.tar"]))
+        asyncio.run(doctor.output_of(["config", "validate", "/nowhere/at/all.yaml"]))
     assert failed.value.status == 503
     monkeypatch.setattr(doctor, "TIMEOUT_S", 0.01)
     with pytest.raises(Refused, match="more than"):
