@@ -40,8 +40,8 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Parses, calls the verb's function and returns the exit code: 0 done, 1 done in part, 2 usage, 70 and 78 as
-    edge_agent.errors says."""
+    """Parses, calls the verb's function and returns the exit code: 0 done, 1 done in part or not allowed to, 2 usage,
+    70 and 78 as edge_agent.errors says."""
     open_missing_streams()
     # numpy's own threads would gain nothing on matrices as small as ours, and spin on every core after each product
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -56,6 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         leave_quietly()
         return 0
+    except PermissionError as exc:
+        if exc.filename is None:
+            raise
+        print(f"edge-agent: {exc.filename}: {exc.strerror}; do this as a user who may", file=sys.stderr)
+        return 1
     except OSError as exc:
         if exc.errno not in NO_ROOM or exc.filename is not None:
             raise  # not from writing to something already open, stdout most of all

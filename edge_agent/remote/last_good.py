@@ -28,8 +28,8 @@ def load_or_last_good(path: Path, folder: Path, environ: Mapping[str, str] = os.
     Raises ConfigError as `config.load` does, also where there is no file and nothing was kept.
     """
     kept = folder / f"last-good-{hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:12]}.yaml"
-    if not path.exists() and kept.is_file():
-        content = kept.read_bytes()
+    content = _content(kept) if _is_gone(path) else None
+    if content is not None:
         why = f"{path}: there is no such file; going on with what it held at the last start, kept in {kept}"
         return configuration.load(path, environ, content), why
     config = configuration.load(path, environ)
@@ -38,10 +38,28 @@ def load_or_last_good(path: Path, folder: Path, environ: Mapping[str, str] = os.
     return config, None
 
 
+def _is_gone(path: Path) -> bool:
+    """Not where it lies in a folder that must not be entered, say: `load` tells what is wrong then."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _content(kept: Path) -> bytes | None:
+    try:
+        return kept.read_bytes()
+    except OSError:
+        return None
+
+
 def _keep(path: Path, kept: Path) -> None:
     try:
         content = path.read_bytes()
-        if not kept.is_file() or kept.read_bytes() != content:
+        if _content(kept) != content:
             write_atomically(kept, content, PRIVATE)
     except OSError as exc:
         log.warning("%s cannot be kept for a start that finds it gone: %s", path, exc.strerror)

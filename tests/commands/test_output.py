@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -72,3 +73,18 @@ def test_ctrl_c_while_the_verbs_are_imported_ends_quietly() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (130, b"")
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv of util-linux")
+def test_what_this_user_may_not_is_said_in_one_line(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0)
+    if os.geteuid() == 0:  # who may everything, but for those capabilities
+        os.chown(folder, 12345, 12345)
+    command = ["setpriv", *(["--bounding-set=-all"] if os.geteuid() == 0 else []), sys.executable, "-m", "edge_agent"]
+    database = folder / "outbox.db"
+    done = subprocess.run(
+        [*command, "ledger", "--database", str(database)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    expected = f"edge-agent: {database}: Permission denied; do this as a user who may\n"
+    assert (done.returncode, done.stderr) == (1, expected)

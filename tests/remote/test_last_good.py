@@ -58,6 +58,17 @@ def test_file_that_is_there_counts_whatever_is_in_it(file: Path, state: Path) ->
     assert load_or_last_good(file, state, {})[0].device_id is None
 
 
+def test_path_that_cannot_be_followed_is_no_file_that_has_gone(file: Path, state: Path) -> None:
+    file.write_text("device_id: press-7\n")
+    load_or_last_good(file, state, {})
+    file.unlink()
+    file.symlink_to(file.name)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_or_last_good(file, state, {})
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_or_last_good(file.with_name("x" * 300), state, {})
+
+
 def test_file_that_was_never_there_is_missed_also_beside_another(file: Path, state: Path) -> None:
     file.write_text("device_id: press-7\n")
     load_or_last_good(file, state, {})
