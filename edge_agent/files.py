@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+STATE_FOLDER = "state"
 PARTIAL = ".partial"  # ends the name, `.<file's name>-<any>.partial`, of what a process that was killed was writing
 
 
@@ -18,6 +19,11 @@ def service_state_dir(environ: Mapping[str, str] = os.environ) -> Path | None:
     """The folder that the service manager has for what must not be lost (systemd.exec(5)); None where there is none."""
     named = environ.get("STATE_DIRECTORY", "").split(":")[0]
     return Path(named) if named else None
+
+
+def find_state_dir(beside: Path, environ: Mapping[str, str] = os.environ) -> Path:
+    """Where a device keeps what must not be lost: the service's folder for that, else `state` in `beside`."""
+    return service_state_dir(environ) or beside / STATE_FOLDER
 
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o644, *, durable: bool = True) -> None:

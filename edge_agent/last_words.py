@@ -20,13 +20,12 @@ from types import TracebackType
 from typing import Any, Literal
 
 from edge_agent.errors import EXIT_CONFIG, EXIT_OK, EdgeAgentError, in_one_line
-from edge_agent.files import service_state_dir, write_atomically
+from edge_agent.files import find_state_dir, write_atomically
 from edge_agent.records import rfc3339
 
 log = logging.getLogger(__name__)
 
 FILE = "last-words.json"
-STATE_FOLDER = "state"
 MAX_BYTES = 65_536
 EndingKind = Literal[
     "run_stopped", "run_restarted", "run_failed", "run_hung", "run_killed", "run_out_of_memory", "run_power_lost"
@@ -44,7 +43,7 @@ class Ending:
 
 def find_last_words(config_file: Path, environ: Mapping[str, str] = os.environ) -> Path:
     """The file: in the service's state directory, else in `state` beside the file of settings."""
-    return (service_state_dir(environ) or config_file.absolute().parent / STATE_FOLDER) / FILE
+    return find_state_dir(config_file.absolute().parent, environ) / FILE
 
 
 class LastWords:

@@ -53,6 +53,7 @@ def run_as_configured(args: argparse.Namespace, stop: threading.Event, words: La
     from edge_agent import config as configuration
     from edge_agent.agent import run_agent
     from edge_agent.errors import EdgeAgentError, in_one_line
+    from edge_agent.files import find_state_dir
     from edge_agent.journal import log_uncaught, secrets_of, start_logging
     from edge_agent.models.spec import find_models_dir
     from edge_agent.remote import in_force
@@ -60,7 +61,7 @@ def run_as_configured(args: argparse.Namespace, stop: threading.Event, words: La
     from edge_agent.remote.last_good import load_or_last_good
     from edge_agent.settings.problems import said
 
-    local, missing = load_or_last_good(args.config, in_force.find_state_dir(args.config))
+    local, missing = load_or_last_good(args.config, find_state_dir(args.config.absolute().parent))
     start_logging(local.log, secrets_of(local))
     log_uncaught()
     if missing is not None:

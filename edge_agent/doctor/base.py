@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from edge_agent.config import Config
-from edge_agent.files import service_state_dir
+from edge_agent.files import STATE_FOLDER, find_state_dir
 from edge_agent.secrets import Secrets
 
 Verdict = Literal["ok", "warn", "fail"]
@@ -43,7 +43,13 @@ class Patient:
     @property
     def state_dir(self) -> Path:
         """Where the agent keeps what it must not lose: the service's, else `state` in the working folder."""
-        return service_state_dir(self.environ) or Path("state")
+        return find_state_dir(Path(), self.environ)
+
+    @property
+    def state_folders(self) -> tuple[Path, ...]:
+        """Where an agent, this one or the machine's, may have kept its state."""
+        beside = self.config_file.absolute().parent / STATE_FOLDER
+        return self.state_dir, beside, self.root / "var/lib/edge-agent"
 
 
 Check = Callable[[Patient], Iterable[Row]]

@@ -50,23 +50,17 @@ def parts(patient: Patient, journal: Journal) -> Iterator[tuple[str, str]]:
     yield "doctor.json", json.dumps(to_json(rows), indent=1)
     # settings that are wrong are not copied: what is secret in them cannot be told
     yield "config.yaml", f"# {patient.problem}\n" if patient.config is None else dump(shown(patient.config))
-    yield "last-words.json", first_readable([folder / "last-words.json" for folder in state_folders(patient)])
+    yield "last-words.json", first_readable([folder / "last-words.json" for folder in patient.state_folders])
     reports = history_folders(patient)
     yield "telemetry.jsonl", end_of_all(newest_first(reports))
     yield "events.jsonl", end_of_all(newest_first([folder / EVENTS_FOLDER for folder in reports]))
     yield "log.txt", journal()
 
 
-def state_folders(patient: Patient) -> list[Path]:
-    """Where the agent may have kept its state."""
-    beside = patient.config_file.absolute().parent / "state"
-    return [patient.state_dir, beside, patient.root / "var/lib/edge-agent"]
-
-
 def history_folders(patient: Patient) -> list[Path]:
     """Where the agent may have kept its reports, with the events below."""
     configured = None if patient.config is None else find_history_dir(patient.config, patient.environ)
-    usual = [folder / "telemetry" for folder in state_folders(patient)]
+    usual = [folder / "telemetry" for folder in patient.state_folders]
     return usual if configured is None else [configured, *usual]
 
 

@@ -38,8 +38,7 @@ def check(patient: Patient) -> Iterator[Row]:
 
 def agent_runs(patient: Patient) -> bool:
     """Whether an agent that keeps its state there is alive."""
-    folders = (patient.state_dir, patient.config_file.absolute().parent / "state", patient.root / "var/lib/edge-agent")
-    return any(_alive(folder / "last-words.json", patient.root) for folder in folders)
+    return any(_alive(folder / "last-words.json", patient.root) for folder in patient.state_folders)
 
 
 def _alive(words: Path, root: Path) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from edge_agent.clock import DeviceClock
 from edge_agent.config import OutboxConfig
-from edge_agent.files import service_state_dir
+from edge_agent.files import find_state_dir
 from edge_agent.outbox.base import Outbox
 from edge_agent.outbox.disk import DiskOutbox, Limits, Tell
 from edge_agent.outbox.memory import MemoryOutbox
@@ -16,7 +16,7 @@ from edge_agent.outbox.memory import MemoryOutbox
 
 def find_database(environ: Mapping[str, str] = os.environ) -> Path:
     """Where the file lies by default: in the service's state directory, else in `state`."""
-    return (service_state_dir(environ) or Path("state")) / "outbox.db"
+    return find_state_dir(Path(), environ) / "outbox.db"
 
 
 def open_outbox(config: OutboxConfig, clock: DeviceClock, tell: Tell) -> Outbox:

@@ -11,13 +11,11 @@ from pathlib import Path
 
 from edge_agent.config import Config
 from edge_agent.errors import ConfigError, EdgeAgentError
-from edge_agent.files import service_state_dir
+from edge_agent.files import find_state_dir
 from edge_agent.remote.allowed import wished_config
 from edge_agent.remote.config_store import FOLDER, ConfigStore, OnTrial, Wished
 
 log = logging.getLogger(__name__)
-
-STATE_FOLDER = "state"
 
 
 @dataclass(frozen=True)
@@ -37,13 +35,9 @@ class InForce:
 def find_config_store(
     local: Config, config_file: Path, state_dir: Path | None = None, environ: Mapping[str, str] = os.environ
 ) -> ConfigStore:
-    """The store in `state_dir`, else where the device keeps its state."""
-    return ConfigStore((state_dir or find_state_dir(config_file, environ)) / FOLDER, local.remote.kept_texts)
-
-
-def find_state_dir(config_file: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """The service's state directory, else `state` beside the file of settings."""
-    return service_state_dir(environ) or config_file.absolute().parent / STATE_FOLDER
+    """The store in `state_dir`, else in the service's state directory, else in `state` beside the file of settings."""
+    folder = state_dir or find_state_dir(config_file.absolute().parent, environ)
+    return ConfigStore(folder / FOLDER, local.remote.kept_texts)
 
 
 def begin(local: Config, store: ConfigStore, models_dir: Path) -> InForce:

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any
 
 from edge_agent.config import Config
-from edge_agent.files import service_state_dir
+from edge_agent.files import find_state_dir
 from edge_agent.records import Message
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ def find_history_dir(config: Config, environ: Mapping[str, str] = os.environ) ->
     outbox's file; None where that is in memory."""
     if config.telemetry.directory is not None or config.outbox.kind == "memory":
         return config.telemetry.directory
-    beside = service_state_dir(environ) or Path("state") if config.outbox.path is None else config.outbox.path.parent
+    beside = find_state_dir(Path(), environ) if config.outbox.path is None else config.outbox.path.parent
     return beside / "telemetry"
 
 

@@ -17,7 +17,7 @@ from typing import Any, get_args
 
 from edge_agent import __version__, messages
 from edge_agent.config import Config
-from edge_agent.files import service_state_dir, write_atomically
+from edge_agent.files import find_state_dir, write_atomically
 from edge_agent.messages import CameraState, PipelineState
 from edge_agent.records import Message, Verdict, json_bytes
 from edge_agent.transports.base import Outcome, Settle
@@ -172,7 +172,7 @@ def sensor(prefix: str, topic: str, name: str, template: str) -> dict[str, Any]:
 
 def find_announced(environ: Mapping[str, str] = os.environ) -> Path:
     """The file that notes what was announced: in the service's state directory, else in `state`."""
-    return (service_state_dir(environ) or Path("state")) / ANNOUNCED_FILE
+    return find_state_dir(Path(), environ) / ANNOUNCED_FILE
 
 
 class HomeAssistant:
