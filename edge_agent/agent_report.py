@@ -49,9 +49,10 @@ def accounts(agent: Agent) -> dict[str, Any]:
 
 
 def heard(agent: Agent) -> dict[str, Any]:
-    """What came from afar; messages dropped because too many came at once, or too large ones, are counted too."""
+    """What came from afar; messages dropped because too many came at once, or too large ones, or triggers before
+    anything was read, are counted too."""
     section = {} if agent.remote is None else agent.remote.section()
-    return {**section, "dropped": agent.publisher.inbound_dropped}
+    return {**section, "dropped": section.get("dropped", 0) + agent.publisher.inbound_dropped}
 
 
 def precision_of(fingerprints: Iterable[str]) -> str | None:

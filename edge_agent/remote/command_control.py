@@ -1,6 +1,6 @@
 """CommandControl: a command on its way: heard, checked, run once, answered.
 
-Called by the main loop between two frames, and by no other thread.
+Called by the main loop between two frames; until that begins, `hear` by the thread that answers meanwhile.
 """
 
 from __future__ import annotations

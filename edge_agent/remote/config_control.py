@@ -1,6 +1,6 @@
 """ConfigControl: a configuration from afar on its way: heard, judged, kept, put on trial, in force or taken back.
 
-Called by the main loop between two frames, and by no other thread.
+Called by the main loop between two frames; until that begins, `hear` by the thread that answers meanwhile.
 """
 
 from __future__ import annotations

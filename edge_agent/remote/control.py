@@ -1,8 +1,8 @@
 """RemoteControl: what came from outside, looked at between two frames: configurations and commands.
 
-The transport's callbacks only enqueue; the main loop calls `attend` at its edge and nothing else is called from there.
-While start-up keeps the main thread busy, for minutes where plans are built, a thread of its own answers commands:
-those that need no running agent are done, the others busy; a wish waits.
+The transport's callbacks only enqueue; the main loop calls `attend` at its edge. While start-up keeps the main thread
+busy, for minutes where plans are built, a thread of its own answers commands: those that need no running agent are
+done, the others busy; a wish waits.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class RemoteControl:
         )
         self._desk = Desk(None, begun.config, store, access.models_dir)
         self._of_cameras: deque[Inbound] = deque(maxlen=MOST_EARLY)
-        self._disabled = 0
+        self._disabled = self._too_early = 0
         self._started = threading.Event()
         self._early = threading.Thread(target=self._attend_early, name="remote", daemon=True)
 
@@ -125,6 +125,7 @@ class RemoteControl:
             "on_trial": self._configs.on_trial,
             "disabled": self._disabled,
             "commands": dict(self._commands.counts),
+            "dropped": self._too_early,
         }
 
     def __enter__(self) -> RemoteControl:
@@ -159,5 +160,8 @@ class RemoteControl:
             self._commands.hear(inbound, self._desk)
         elif self._desk.site is not None:
             self._desk.site.hear_camera(inbound)
-        elif not inbound.topic.endswith(TRIGGER):  # of an item that has gone by long before anything is read
+        elif inbound.topic.endswith(TRIGGER):  # of an item that has gone by long before anything is read
+            self._too_early += 1
+        else:
+            self._too_early += len(self._of_cameras) == MOST_EARLY
             self._of_cameras.append(inbound)

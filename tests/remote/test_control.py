@@ -14,7 +14,7 @@ from edge_agent.config import Config, rebuilt
 from edge_agent.models.spec import DEFAULT_MODELS_DIR
 from edge_agent.records import Message
 from edge_agent.remote.config_store import ConfigStore
-from edge_agent.remote.control import RemoteAccess, RemoteControl
+from edge_agent.remote.control import MOST_EARLY, RemoteAccess, RemoteControl
 from edge_agent.remote.in_force import begin
 from edge_agent.transports.base import Inbound
 from tests.broker import wait_until
@@ -92,6 +92,30 @@ def test_command_that_ended_the_process_before_is_done_once_this_one_runs(tmp_pa
         device.wait("command/restart/reply", "duplicate")
         control.open_to(FakeSite())
         assert device.states("command/restart/reply") == ["duplicate", "done"]
+
+
+def test_messages_to_cameras_wait_for_the_end_of_start_up_and_what_is_too_early_or_too_much_is_counted(
+    device: Device,
+) -> None:
+    heard: list[str] = []
+
+    class Site(FakeSite):
+        def hear_camera(self, inbound: Inbound) -> None:
+            heard.append(inbound.topic)
+
+    with device.control as control:
+        device.send("line1/trigger")
+        for n in range(MOST_EARLY + 2):
+            device.send(f"line{n}/expected")
+        device.send("command/ping", id="c-1")
+        device.wait("command/ping/reply", "done")
+        assert heard == []
+        control.open_to(Site())
+        assert heard == [f"line{n}/expected" for n in range(2, MOST_EARLY + 2)]
+        assert control.section()["dropped"] == 3
+        device.send("line1/trigger")
+        control.attend()
+        assert heard[-1] == "line1/trigger"
 
 
 def test_start_up_that_fails_leaves_no_thread(device: Device) -> None:
