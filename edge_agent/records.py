@@ -21,6 +21,8 @@ SCHEMA_VERSION = 1
 
 # flags of a field that say how it is printed; every other one means doubt
 INFORMING_FLAGS = frozenset({"month_precision", "from_gs1"})
+# fields of which a label has one; it may have several bar codes, amounts and addresses
+ONE_OF_A_KIND = frozenset({"expiry_date", "manufacture_date", "lot", "serial_number"})
 
 
 @dataclass(frozen=True, eq=False)

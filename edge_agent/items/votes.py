@@ -61,12 +61,13 @@ def vote(ballots: Sequence[Ballot]) -> tuple[str, tuple[Vote, ...]]:
 
 
 def vote_line(lines: Sequence[TextLine]) -> tuple[TextLine, tuple[Vote, ...]]:
-    """The surest of the lines, with the text that all of them come to."""
+    """The surest of the lines, with the text that all come to; characters that are disputed are doubtful, too."""
     text, votes = vote([ballot_of(line) for line in lines])
     best = max(lines, key=lambda line: (line.text == text, line.confidence))
+    disputed = {at for at, each in enumerate(votes) if each.share < DISPUTED_SHARE}
     if best.text == text:
-        return best, votes
-    return replace(best, text=text, characters=(), doubtful=(), lattice=None), votes
+        return (replace(best, doubtful=tuple(sorted(disputed.union(best.doubtful)))) if disputed else best), votes
+    return replace(best, text=text, characters=(), doubtful=tuple(sorted(disputed)), lattice=None), votes
 
 
 def vote_field(fields: Sequence[Field]) -> tuple[Field, float]:

@@ -11,19 +11,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from rapidfuzz import fuzz, process
 
 from edge_agent.errors import ConfigError
 from edge_agent.stages.label_text import label_text, skeleton
-from edge_agent.stages.quantities import find_quantities
+from edge_agent.stages.quantities import Quantity, find_quantities
 
 MIN_SCORE = 80.0  # 0 to 100; below it a text names no product of the list
 MARGIN = 6.0  # a runner-up this near makes the match ambiguous
 MAX_ENTRIES = 100_000
 MAX_TEXT_CHARS = 256
 MAX_OTHERS = 5
+_BASE_UNITS = {
+    "mg": ("g", Decimal("0.001")),
+    "g": ("g", Decimal(1)),
+    "kg": ("g", Decimal(1000)),
+    "ml": ("ml", Decimal(1)),
+    "cl": ("ml", Decimal(10)),
+    "dl": ("ml", Decimal(100)),
+    "l": ("ml", Decimal(1000)),
+}
 # a letter that is read for a digit must not touch it: in TD-T00 the number is lost, not 00
 _NUMBER = re.compile(r"(?<![OoDQIilZSGTBbg|0-9])[0-9]+(?:[.,][0-9]+)?(?![OoDQIilZSGTBbg|0-9])")
 
@@ -52,7 +62,7 @@ class Catalogue:
         self.products = tuple({product.name: product for product in products}.values())
         self._bones = [skeleton(product.name).chars for product in self.products]
         self._words = [_words(product.name) for product in self.products]
-        self._numbers = [_numbers(product.name) for product in self.products]
+        self._numbers = [numbers_of(product.name) for product in self.products]
 
     def match(self, text: str) -> Match | None:
         """The product that a text names; None where none is near enough or its numbers contradict it."""
@@ -62,11 +72,11 @@ class Catalogue:
             return None
         glued = process.cdist([bones], self._bones, scorer=fuzz.ratio)[0]
         in_any_order = process.cdist([_words(text)], self._words, scorer=fuzz.token_sort_ratio)[0]
-        seen = _numbers(text)
+        seen = numbers_of(text)
         scored = [
             (float(max(a, b)), at)
             for at, (a, b) in enumerate(zip(glued, in_any_order, strict=True))
-            if max(a, b) >= MIN_SCORE - MARGIN and not _contradict(seen, self._numbers[at])
+            if max(a, b) >= MIN_SCORE - MARGIN and not contradict(seen, self._numbers[at])
         ]
         scored.sort(key=lambda each: (-each[0], each[1]))
         if not scored or scored[0][0] < MIN_SCORE:
@@ -103,8 +113,8 @@ def _words(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Numbers:
-    """The amounts of a text, as (value, unit), and its other numbers."""
+class Numbers:
+    """The amounts of a text, as (value, unit), masses in g and volumes in ml, and its other numbers."""
 
     amounts: frozenset[tuple[str, str]]
     others: frozenset[str]
@@ -114,16 +124,23 @@ class _Numbers:
         return self.others | {amount for amount, _ in self.amounts}
 
 
-def _numbers(text: str) -> _Numbers:
+def numbers_of(text: str) -> Numbers:
     clean = label_text(text).text
     amounts = [quantity for quantity in find_quantities(clean, keyed=False) if "ambiguous" not in quantity.flags]
     for quantity in amounts:
         clean = clean[: quantity.start] + " " * (quantity.end - quantity.start) + clean[quantity.end :]
     others = {number[0].replace(",", ".") for number in _NUMBER.finditer(clean)}
-    return _Numbers(frozenset((q.value, q.unit) for q in amounts), frozenset(others))
+    return Numbers(frozenset(map(_in_base_unit, amounts)), frozenset(others))
 
 
-def _contradict(seen: _Numbers, listed: _Numbers) -> bool:
+def _in_base_unit(quantity: Quantity) -> tuple[str, str]:
+    """An amount and its unit: 0.5 kg and 500 g are the same, 500 kg is another."""
+    unit, scale = _BASE_UNITS.get(quantity.unit, (quantity.unit, Decimal(1)))
+    *count, amount, _ = quantity.value.split(" ")
+    return " ".join([*count, f"{(Decimal(amount) * scale).normalize():f}"]), unit
+
+
+def contradict(seen: Numbers, listed: Numbers) -> bool:
     """Whether text and product both give an amount in a unit, or both a number, and no two of them are the same."""
     for unit in {unit for _, unit in seen.amounts} & {unit for _, unit in listed.amounts}:
         if not {a for a, u in seen.amounts if u == unit} & {a for a, u in listed.amounts if u == unit}:

@@ -13,8 +13,9 @@ from dataclasses import replace
 
 from rapidfuzz.distance import Levenshtein
 
-from edge_agent.records import Field
+from edge_agent.records import ONE_OF_A_KIND, Field
 from edge_agent.stages.code_fields import FROM_GS1, gtin_of
+from edge_agent.stages.dates import MONTH, same_date
 from edge_agent.stages.label_text import skeleton
 
 CONTRADICTS_CODE = "contradicts_code"
@@ -23,8 +24,6 @@ CONTRADICTS = "contradicts"
 DOUBT_COST = 0.5  # of confidence
 MISREAD_SHARE = 0.35  # of a number's digits: bar codes that differ in more are two codes
 _DATES = ("expiry_date", "manufacture_date")
-# a label has one of each; it may have several bar codes, amounts and addresses
-_ONE_OF_A_KIND = frozenset({*_DATES, "lot", "serial_number"})
 _SETTLED = frozenset({"ambiguous", "order_conflict"})
 # a text whose own reading is in doubt does not speak against a code
 _DOUBTED = frozenset({"repaired", "incomplete", "unreadable", "invalid", "check_failed", "implausible", "cut", MISREAD})
@@ -55,7 +54,7 @@ def _measured(printed: Field, proofs: Sequence[Field]) -> Field:
         return _settled(printed, agreeing)
     if any(_misread(printed, proof) for proof in rivals):
         return _flagged(printed, MISREAD)
-    if rivals and printed.value and printed.name in _ONE_OF_A_KIND:
+    if rivals and printed.value and printed.name in ONE_OF_A_KIND:
         return _flagged(printed, CONTRADICTS_CODE)
     return printed
 
@@ -63,7 +62,9 @@ def _measured(printed: Field, proofs: Sequence[Field]) -> Field:
 def _agrees(printed: Field, proof: Field) -> bool:
     """Whether the print says what the code says, in one of its readings and in the precision it has."""
     if proof.name in _DATES:
-        return any(value and proof.value.startswith(value) for value in (printed.value, *printed.alternatives))
+        by_month = MONTH in printed.flags or MONTH in proof.flags
+        values = (printed.value, *printed.alternatives)
+        return any(value and same_date(value, proof.value, by_month=by_month) for value in values)
     if proof.name == "barcode_digits":
         number = gtin_of(printed.value)
         return printed.value == proof.value or (number is not None and number == gtin_of(proof.value))

@@ -25,6 +25,7 @@ from edge_agent.stages.label_text import skeleton, unaccented
 
 DateOrder = Literal["DMY", "MDY", "YMD"]
 DEFAULT_WINDOW_YEARS = 20
+MONTH = "month_precision"  # flag of a date that is printed without its day
 
 # Letters OCR writes for digits (T for 7 and A for 4 from measured noise).
 DIGIT_OF = str.maketrans("OoDdQIiLl|!ZzAaSsGbTtBgq", "000001111112244556677899")
@@ -151,12 +152,20 @@ def find_dates(text: str, rules: DateRules, *, keyed: bool) -> tuple[LabelDate, 
     return tuple(sorted(found, key=lambda d: d.start))
 
 
+def same_date(one: str, two: str, *, by_month: bool) -> bool:
+    """Whether two dates (ISO 8601, each in the precision printed) can be one day; `by_month`: one of them has no day,
+    whatever its value says."""
+    if by_month:
+        return one[:7] == two[:7]
+    return bool(one and two) and (one.startswith(two) or two.startswith(one))
+
+
 def gs1_date(digits: str, rules: DateRules) -> LabelDate:
     """A GS1 date YYMMDD; day 00 is the whole month (GS1 General Specifications 3.4). `digits` has six digits."""
     year, month, day = rules.full_year(digits[:2]), int(digits[2:4]), int(digits[4:])
     if not 1 <= month <= 12 or (day and not _exists(year, month, day)):
         return LabelDate(0, None, None, 0, len(digits), ("invalid",))
-    flags = () if day else ("month_precision",)
+    flags = () if day else (MONTH,)
     return _judged(LabelDate(year, month, day or None, 0, len(digits), flags), rules, digits[:2])
 
 
@@ -243,7 +252,7 @@ def _exists(year: int, month: int, day: int) -> bool:
 
 def _made(year: int, month: int, day: int | None, *flags: str, alternative: str | None = None) -> LabelDate:
     if day is None:
-        flags = (*flags, "month_precision")
+        flags = (*flags, MONTH)
     return LabelDate(year, month, day, 0, 0, flags, alternative)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from edge_agent.records import Code, Field, Item, Reading, TextLine
+from edge_agent.records import ONE_OF_A_KIND, Code, Field, Item, Reading, TextLine
+from edge_agent.settings.date_rule import DATE_FIELDS
+from edge_agent.stages.dates import MONTH, same_date
 
 
 @dataclass(frozen=True)
@@ -44,14 +46,29 @@ class Label:
 
     def field(self, reference: str) -> Field | None:
         """The field that a reference names: `code.lot` that of a code, `print.lot` a printed one, `lot` a code's where
-        there is one. Of several a certain one, then the surest; None where there is none."""
+        there is one. Of several a certain one, then the surest; None where there is none.
+
+        A label has one lot, serial number and date of a kind: where certain ones differ, the others are alternatives
+        of the surest, which is then ambiguous.
+        """
         side, _, name = reference.rpartition(".")
         found = [
             each
             for each in self.fields
             if each.name == name and (not side or (each.source == "barcode") == (side == "code"))
         ]
-        return max(found, key=lambda f: (f.source == "barcode", f.certain, bool(f.value), f.confidence), default=None)
+        best = max(found, key=lambda f: (f.source == "barcode", f.certain, bool(f.value), f.confidence), default=None)
+        if best is None or not best.certain or name not in ONE_OF_A_KIND:
+            return best
+        rivals = dict.fromkeys(f.value for f in found if f.source == best.source and f.certain and not _agree(f, best))
+        return replace(best, flags=(*best.flags, "ambiguous"), alternatives=tuple(rivals)) if rivals else best
+
+
+def _agree(one: Field, two: Field) -> bool:
+    """Whether two fields of one name can be said of one item."""
+    if one.name in DATE_FIELDS:
+        return same_date(one.value, two.value, by_month=MONTH in one.flags or MONTH in two.flags)
+    return one.value == two.value
 
 
 def region_of(field: Field, lines: Sequence[TextLine], codes: Sequence[Code]) -> str | None:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import lru_cache, partial
 
 from rapidfuzz import fuzz
 
 from edge_agent.patterns import Pattern
-from edge_agent.records import Code, Field, Reason, TextLine, Verdict
-from edge_agent.settings.date_rule import DateRule, DateSide, field_name
-from edge_agent.settings.expected import Rule
-from edge_agent.stages.dates import DateRules, gs1_date
+from edge_agent.records import INFORMING_FLAGS, Code, Field, Reason, TextLine, Verdict
+from edge_agent.settings.date_rule import DATE_FIELDS, Comparison, DateRule, DateSide, field_name
+from edge_agent.settings.expected import MAX_RULES, Rule
+from edge_agent.stages.catalogue import contradict, numbers_of
+from edge_agent.stages.dates import MONTH, DateRules, gs1_date, same_date
 from edge_agent.stages.label_text import label_text, skeleton
 from edge_agent.verify.label import Label
 
@@ -26,6 +28,7 @@ ALIKE = 0.6  # a text this like the expected one is that text, misprinted or mis
 CATALOGUE_ALIKE = 0.85  # of skeletons: 60 entries under noise of 9.6 % CER were told apart from there on
 MAX_SEEN_CHARS = 300
 MISMATCH = "pattern_mismatch"  # flag of a field that its pattern does not match
+LINE_DOUBTS = frozenset({"cut", "too_small"})  # of a line: characters of it may be lost or others
 CONTRADICTS = "contradicts_code"  # flag of fields that print and code say differently
 
 
@@ -35,6 +38,9 @@ class Today:
 
     day: date
     trusted: bool
+
+
+_pattern_of = lru_cache(maxsize=MAX_RULES)(Pattern.parse)
 
 
 def judge_rule(rule: Rule, label: Label, today: Today) -> Reason:
@@ -73,7 +79,7 @@ def _of_field(
         return _reason(rule, expected, seen, *(("PASS", None) if holds(field.value) else ("FAIL", "differs")))
     if "ambiguous" in field.flags and field.alternatives:
         every = (field.value, *field.alternatives)
-        others = set(field.flags) - {"ambiguous", "month_precision", "from_gs1"}
+        others = set(field.flags) - {"ambiguous", *INFORMING_FLAGS}
         if not others and not field.corrections and not any(holds(value) for value in every):
             return _reason(rule, expected, " or ".join(every), "FAIL", "differs")
         return _reason(rule, expected, " or ".join(every), "NO_READ", "ambiguous")
@@ -101,33 +107,83 @@ def _text(rule: Rule, label: Label, today: Today) -> Reason:
     wanted = _plain(rule.text)
     if rule.name is not None:
         return _of_field(rule, label.field(rule.name), rule.text, lambda value: wanted in map(_plain, said_by(value)))
-    if any(wanted in _plain(line.text) for line in label.lines):
-        return _reason(rule, rule.text, rule.text, "PASS")
+    if (standing := _standing(label.lines, partial(_places, rule.text))) is not None:
+        return _reason(rule, rule.text, rule.text if standing.certain else standing.text, *_outcome(standing))
     return _nearest(rule, rule.text, label.lines, lambda text: fuzz.ratio(_plain(text), wanted) / 100)
 
 
 def _pattern(rule: Rule, label: Label, today: Today) -> Reason:
     assert rule.pattern is not None
-    matches = Pattern.parse(rule.pattern).matches
+    matches = _pattern_of(rule.pattern).matches
     field = None if rule.name is None else label.field(rule.name)
     if rule.name is not None:
         text = "" if field is None else field.text
         return _of_field(rule, field, rule.pattern, lambda value: matches(value) or matches(text), MISMATCH)
-    for line in label.lines:
-        found = next((text for text in (line.text, *line.text.split()) if matches(text)), None)
-        if found is not None:
-            doubtful = bool(line.doubtful or line.flags)
-            return _reason(rule, rule.pattern, found, *(("NO_READ", "uncertain") if doubtful else ("PASS", None)))
-    return _reason(rule, rule.pattern, "", "NO_READ", "absent")
+    standing = _standing(label.lines, lambda text: (place for place in _words_of(text) if matches(text[slice(*place)])))
+    if standing is None:
+        return _reason(rule, rule.pattern, "", "NO_READ", "absent")
+    return _reason(rule, rule.pattern, standing.text, *_outcome(standing))
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """What was looked for, as it stands in a line; `certain` where nothing speaks against those characters."""
+
+    text: str
+    certain: bool
+
+
+def _outcome(standing: _Standing) -> tuple[Verdict, str | None]:
+    return ("PASS", None) if standing.certain else ("NO_READ", "uncertain")
+
+
+def _standing(lines: Iterable[TextLine], places: Callable[[str], Iterable[tuple[int, int]]]) -> _Standing | None:
+    """What `places` finds in the lines as characters [begin, end), beyond doubt if it stands so anywhere."""
+    doubted: _Standing | None = None
+    for line in lines:
+        for begin, end in places(line.text):
+            found = line.text[begin:end]
+            if not (LINE_DOUBTS.intersection(line.flags) or any(begin <= at < end for at in line.doubtful)):
+                return _Standing(found, certain=True)
+            doubted = doubted or _Standing(found, certain=False)
+    return doubted
+
+
+def _places(wanted: str, text: str) -> Iterator[tuple[int, int]]:
+    """Where a text stands in another, whatever spaces; `500 g` does not stand in `1500 g` or `1.500 g`."""
+    seen = label_text(text)
+    for found in _whole_numbers(_plain(wanted)).finditer(seen.text):
+        yield seen.at[found.start()], seen.at[found.end() - 1] + 1
+
+
+@lru_cache(maxsize=MAX_RULES)
+def _whole_numbers(plain: str) -> re.Pattern[str]:
+    if not plain:
+        return re.compile(r"(?!)")  # nothing stands nowhere
+    before = r"(?<![0-9])(?<![0-9][.,\s])" if plain[0].isdigit() else ""
+    after = r"(?![.,\s]?[0-9])" if plain[-1].isdigit() else ""
+    return re.compile(before + r"\s*".join(map(re.escape, plain)) + after)
+
+
+def _words_of(text: str) -> Iterator[tuple[int, int]]:
+    """A whole text, and its words, as characters [begin, end)."""
+    yield 0, len(text)
+    yield from (word.span() for word in re.finditer(r"\S+", text))
 
 
 def _one_of(rule: Rule, label: Label, today: Today) -> Reason:
     assert rule.name is not None and rule.one_of is not None
-    values = frozenset(map(_plain, rule.one_of))
+    values = _plain_values(rule.one_of)
     expected = ", ".join(rule.one_of[:5]) + (f", ... ({len(rule.one_of)})" if len(rule.one_of) > 5 else "")
     return _of_field(
         rule, label.field(rule.name), expected, lambda value: not values.isdisjoint(map(_plain, said_by(value)))
     )
+
+
+@lru_cache(maxsize=MAX_RULES)
+def _plain_values(values: tuple[str, ...]) -> frozenset[str]:
+    """Made once of a list: it may have 10 000 lots, and is asked at every reading."""
+    return frozenset(map(_plain, values))
 
 
 def said_by(value: str) -> tuple[str, ...]:
@@ -142,12 +198,24 @@ def _catalogue(rule: Rule, label: Label, today: Today) -> Reason:
     assert entry is not None
     if rule.name is not None:
         return _of_field(rule, label.field(rule.name), entry, lambda value: _is_entry(value, entry))
-    pairs = [f"{one.text} {two.text}" for one, two in zip(label.lines, label.lines[1:], strict=False)]
-    texts = [line.text for line in label.lines] + pairs
-    found = next((text for text in texts if _is_entry(text, entry)), None)
-    if found is not None:
-        return _reason(rule, entry, found, "PASS")
+    pairs = [_joined(one, two) for one, two in zip(label.lines, label.lines[1:], strict=False)]
+    named = [line for line in [*label.lines, *pairs] if _is_entry(line.text, entry)]
+    if named:
+        sure = next((line for line in named if not _number_in_doubt(line)), None)
+        text = (sure or named[0]).text
+        return _reason(rule, entry, text, *(("PASS", None) if sure is not None else ("NO_READ", "uncertain")))
     return _nearest(rule, entry, label.lines, lambda text: _likeness(text, entry))
+
+
+def _joined(one: TextLine, two: TextLine) -> TextLine:
+    """Two lines that follow one another as one."""
+    doubtful = (*one.doubtful, *(len(one.text) + 1 + at for at in two.doubtful))
+    return replace(one, text=f"{one.text} {two.text}", flags=(*one.flags, *two.flags), doubtful=doubtful, characters=())
+
+
+def _number_in_doubt(line: TextLine) -> bool:
+    """Letters of a product's name may be in doubt, its digits not."""
+    return bool(LINE_DOUBTS.intersection(line.flags)) or any(line.text[at].isdigit() for at in line.doubtful)
 
 
 def _nearest(rule: Rule, expected: str, lines: tuple[TextLine, ...], likeness: Callable[[str], float]) -> Reason:
@@ -161,7 +229,9 @@ def _nearest(rule: Rule, expected: str, lines: tuple[TextLine, ...], likeness: C
 
 
 def _is_entry(text: str, entry: str) -> bool:
-    return _numbers(text) == _numbers(entry) and _likeness(text, entry) >= CATALOGUE_ALIKE
+    if _numbers(text) != _numbers(entry) or contradict(numbers_of(text), numbers_of(entry)):
+        return False
+    return _likeness(text, entry) >= CATALOGUE_ALIKE
 
 
 def _likeness(text: str, entry: str) -> float:
@@ -173,7 +243,7 @@ def _likeness(text: str, entry: str) -> float:
 
 
 def _numbers(text: str) -> list[str]:
-    return sorted(re.findall(r"[0-9]+", text))
+    return sorted(number.replace(",", ".") for number in re.findall(r"[0-9]+(?:[.,][0-9]+)*", text))
 
 
 def _gs1(rule: Rule, label: Label, today: Today) -> Reason:
@@ -187,6 +257,9 @@ def _gs1(rule: Rule, label: Label, today: Today) -> Reason:
     seen = "".join(f"({ai}){content}" for ai, content, _ in elements)
     wrong = [ai for ai, content, sound in elements if not sound or not _date_exists(ai, content, today.day)]
     missing = [ai for ai in rule.gs1 if ai not in {ai for ai, _, _ in elements}]
+    contents = {ai: {content for other, content, _ in elements if other == ai} for ai in rule.gs1}
+    if any(len(each) > 1 for each in contents.values()):  # codes of two items, or a wrong one
+        return _reason(rule, expected, seen, "NO_READ", "ambiguous")
     if not wrong and not missing:
         return _reason(rule, expected, seen, "PASS")
     faults = [f"({ai}) is wrong" for ai in wrong] + [f"({ai}) is missing" for ai in missing]
@@ -216,17 +289,16 @@ def _equals(rule: Rule, label: Label, today: Today) -> Reason:
         return _reason(
             rule, f"{rule.equals} read", f"{other.value or other.text} ({doubts_of(other)})", "NO_READ", "uncertain"
         )
-    return _of_field(rule, label.field(rule.name), other.value, lambda value: _same(value, other), CONTRADICTS)
+    field = label.field(rule.name)
+    return _of_field(rule, field, other.value, lambda value: _same(value, field, other), CONTRADICTS)
 
 
-def _same(value: str, other: Field) -> bool:
-    """Whether two values say one thing; of a date that is printed without its day, the month counts."""
-    if _plain(value) == _plain(other.value):
-        return True
-    one, two = sorted((value, other.value), key=len)
-    by_month = len(one) == 7 and two.startswith(one)
-    ends_month = "month_precision" in other.flags and len(value) == 10 and value[:7] == other.value[:7]
-    return by_month or ends_month
+def _same(value: str, field: Field | None, other: Field) -> bool:
+    """Whether a value of a field says what another field says; of a date printed without its day the month counts."""
+    if field is not None and {field.name, other.name} <= set(DATE_FIELDS):
+        by_month = MONTH in field.flags or MONTH in other.flags
+        return same_date(value, other.value, by_month=by_month)
+    return _plain(value) == _plain(other.value)
 
 
 # Dates
@@ -244,7 +316,7 @@ class _Days:
 def _date(rule: Rule, label: Label, today: Today) -> Reason:
     assert rule.date is not None
     parsed = DateRule.parse(rule.date)
-    left, right = (_days_of(side, label, today) for side in (parsed.left, parsed.right))
+    left, right = (_days_of(side, label, today, parsed.comparison) for side in (parsed.left, parsed.right))
     expected = _expected(parsed, today)
     seen = ", ".join(days.seen for days in (left, right) if days.seen)
     doubts = [days.why for days in (left, right) if days.why is not None]
@@ -280,7 +352,7 @@ def _expected(rule: DateRule, today: Today) -> str:
     return f"{told(rule.left)} {rule.comparison} {told(rule.right)}"
 
 
-def _days_of(side: DateSide, label: Label, today: Today) -> _Days:
+def _days_of(side: DateSide, label: Label, today: Today, comparison: Comparison) -> _Days:
     if not side.is_field:
         day = _shifted(side, side.fixed or today.day)
         untrusted = side.fixed is None and not today.trusted
@@ -288,13 +360,15 @@ def _days_of(side: DateSide, label: Label, today: Today) -> _Days:
     field = label.field(side.name)
     if field is None:
         return _Days((), "", "absent")
-    ways = [_span(value) for value in (field.value, *field.alternatives) if value]
+    # an expiry printed without its day lasts to the month's end, and is still equal to each of its days
+    months = comparison == "=" and MONTH in field.flags
+    ways = [_span(value[:7] if months else value) for value in (field.value, *field.alternatives) if value]
     days = [(_shifted(side, way[0]), _shifted(side, way[1])) for way in ways if way is not None]
     whole = tuple((first, last) for first, last in days if first is not None and last is not None)
     seen = " or ".join(value for value in (field.value, *field.alternatives) if value) or field.text
     if field.certain and whole:
         return _Days(whole, seen)
-    only_ambiguous = set(field.flags) - {"month_precision", "from_gs1"} == {"ambiguous"} and not field.corrections
+    only_ambiguous = set(field.flags) - INFORMING_FLAGS == {"ambiguous"} and not field.corrections
     return _Days(
         whole,
         seen if only_ambiguous else f"{seen} ({doubts_of(field)})",

@@ -93,3 +93,11 @@ def test_a_file_that_cannot_be_read_is_a_wrong_setting(tmp_path: Path, content: 
         path.write_bytes(content)
     with pytest.raises(ConfigError, match=r"catalogue\.file .*products\.txt cannot be read"):
         read_catalogue([], path)
+
+
+def test_amount_in_another_unit_is_the_same_product_only_where_it_is_the_same_amount() -> None:
+    biscuits = Catalogue([Product("1", "Oat Biscuits 500 g")])
+    assert biscuits.match("OAT BISCUITS 0,5 kg") is not None
+    assert biscuits.match("OAT BISCUITS 500 kg") is None
+    assert Catalogue([Product("2", "Fruit Syrup 2 x 75 cl")]).match("FRUIT SYRUP 2 x 750 ml") is not None
+    assert Catalogue([Product("2", "Fruit Syrup 2 x 75 cl")]).match("FRUIT SYRUP 2 x 75 ml") is None

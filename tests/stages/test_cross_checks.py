@@ -140,3 +140,12 @@ def test_an_expiry_before_the_manufacture_is_told_on_every_field_that_says_so() 
         ]
     )
     assert all(f.flags == ("contradicts",) for f in fields)
+
+
+def test_print_without_its_day_agrees_with_a_code_of_any_day_of_that_month() -> None:
+    coded = fields_of_codes([code("17270815")], RULES)
+    for value, flags in (("2027-08-31", ()), ("2027-09-30", ("contradicts_code",))):
+        (_, *kept) = with_codes(
+            [printed("expiry_date", value, "month_precision")], [f for f in coded if f.name == "expiry_date"]
+        )
+        assert kept[0].flags == ("month_precision", *flags)

@@ -232,6 +232,87 @@ def test_code_of_a_month_equals_a_print_of_a_day_in_it_only_where_one_of_them_ha
     assert judged(rule, fields=(other_day, by_code), codes=(code(GS1),)).verdict == "FAIL"
 
 
+def test_number_that_only_begins_like_the_other_is_another() -> None:
+    rule = {"field": "print.serial", "equals": "code.serial"}
+    for printed, coded, verdict in (
+        ("7K00921", "7K009214", "FAIL"),
+        ("7K009214", "7K00921", "FAIL"),
+        ("7K00921", "7K00921", "PASS"),
+    ):
+        by_code = field("serial_number", coded, source="barcode", lines=(), codes=(0,))
+        fields = (field("serial_number", printed), by_code)
+        assert judged(rule, fields=fields, codes=(code(GS1),)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "rule", [{"field": "print.expiry", "equals": "code.expiry"}, {"date": "print.expiry = code.expiry"}]
+)
+def test_expiry_printed_without_its_day_equals_every_day_of_its_month(rule: dict[str, Any]) -> None:
+    printed = field("expiry_date", "2027-08-31", flags=("month_precision",))
+    for coded, verdict in (("2027-08-15", "PASS"), ("2027-08-31", "PASS"), ("2027-09-01", "FAIL")):
+        by_code = field("expiry_date", coded, source="barcode", lines=(), codes=(0,))
+        assert judged(rule, fields=(printed, by_code), codes=(code(GS1),)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "right", "wrong"),
+    [
+        ("lot", {"field": "lot", "one_of": ["L2345B"]}, "L2345B", "L9999X"),
+        ("serial_number", {"field": "serial", "pattern": "A9"}, "A1", "B22"),
+        ("expiry_date", {"date": "expiry >= today"}, "2027-04-03", "2025-04-03"),
+    ],
+)
+def test_label_that_says_two_things_passes_by_neither(name: str, rule: dict[str, Any], right: str, wrong: str) -> None:
+    lines = (line("one"), line("two"))
+    good, bad = field(name, right), field(name, wrong, confidence=0.5, lines=(1,))
+    for fields in ((good, bad), (bad, good)):
+        judgement = judged(rule, fields=fields, lines=lines)
+        assert (judgement.verdict, judgement.reasons[0].why) == ("NO_READ", "ambiguous")
+    assert judged(rule, fields=(good, field(name, right, lines=(1,))), lines=lines).verdict == "PASS"
+    both_wrong = (bad, field(name, wrong + "9" if name != "expiry_date" else "2024-04-03", lines=(0,)))
+    assert judged(rule, fields=both_wrong, lines=lines).verdict == "FAIL"
+    doubted = field(name, wrong, lines=(1,), flags=("repaired",))
+    assert judged(rule, fields=(good, doubted), lines=lines).verdict == "PASS"
+
+
+def test_two_codes_with_different_products_pass_by_neither() -> None:
+    other = code("010952123456701117270831" + "10L2345B")
+    judgement = judged({"gs1": ["01", "17", "10"]}, codes=(code(GS1), other))
+    assert (judgement.verdict, judgement.reasons[0].why) == ("NO_READ", "ambiguous")
+    assert judged({"gs1": ["01", "17", "10"]}, codes=(code(GS1), code(GS1))).verdict == "PASS"
+
+
+@pytest.mark.parametrize("text", ["NET 1500 g", "NET 1.500 g", "NET 1 500 g", "NET 0,500 g", "500 gr5"])
+def test_amount_does_not_stand_in_another_amount(text: str) -> None:
+    verdict = "PASS" if text == "500 gr5" else "NO_READ or FAIL"
+    assert judged({"text": "500 g"}, lines=(line(text),)).verdict in verdict
+
+
+def test_text_of_nothing_but_what_is_not_compared_stands_nowhere() -> None:
+    for empty in (" ", "\u200b", "\u200b \u2003"):
+        assert judged({"text": empty}, lines=(line("KEEP DRY"),)).verdict == "NO_READ"
+
+
+def test_text_whose_own_characters_are_in_doubt_is_not_passed() -> None:
+    rule = {"text": "L2345B"}
+    assert judged(rule, lines=(line("LOT L2345B", doubtful=(9,)),)).reasons[0].why == "uncertain"
+    assert judged(rule, lines=(line("LOT L2345B", doubtful=(1,)),)).verdict == "PASS"
+    assert judged(rule, lines=(line("LOT L2345B", flags=("too_small",)),)).reasons[0].why == "uncertain"
+    assert judged(rule, lines=(line("L2345B", doubtful=(0,)), line("L2345B"))).verdict == "PASS"
+    pattern = {"pattern": "L9999A"}
+    assert judged(pattern, lines=(line("LOT L2345B", doubtful=(9,)),)).reasons[0].why == "uncertain"
+    assert judged(pattern, lines=(line("LOT L2345B", doubtful=(1,)),)).verdict == "PASS"
+
+
+def test_catalogue_entry_with_another_unit_or_number_is_another() -> None:
+    rule = {"catalogue": "Oat Biscuits 1.5 kg"}
+    assert judged(rule, lines=(line("OAT BISCUITS 1,5 KG"),)).verdict == "PASS"
+    for other in ("Oat Biscuits 1.5 g", "Oat Biscuits 5.1 kg", "Oat Biscuits 15 kg"):
+        assert judged(rule, lines=(line(other),)).verdict != "PASS", other
+    assert judged(rule, lines=(line("OAT BISCUITS 1.5 KG", doubtful=(13,)),)).reasons[0].why == "uncertain"
+    assert judged(rule, lines=(line("OAT BISCUITS 1.5 KG", doubtful=(0,)),)).verdict == "PASS"
+
+
 def test_rule_of_a_region_looks_at_that_region_alone() -> None:
     lines = (line("LOT A1", region="side"), line("LOT B2", region="top"))
     fields = (field("lot", "A1", lines=(0,)), field("lot", "B2", lines=(1,)))
