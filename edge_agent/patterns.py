@@ -172,12 +172,12 @@ def _bits(state: State) -> Iterator[int]:
 
 
 def size(part: Part) -> int:
-    """How many positions a part takes, repetitions written out."""
+    """How many positions a part takes, repetitions written out; an empty one counts, for it is written out too."""
     if isinstance(part, Characters):
         return 1
     if isinstance(part, Repeat):
         return size(part.part) * max(part.low if part.high is None else part.high, 1)
-    return sum(size(each) for each in part.parts)
+    return max(1, sum(size(each) for each in part.parts))
 
 
 @dataclass(frozen=True)

@@ -156,6 +156,7 @@ def test_pattern_is_its_text() -> None:
         ("/(?=a)/", r"begins a special group"),
         ("/a^b/", r"'\^', has no meaning here"),
         ("/(((a{64}){64}){64}){64}/", f"over {MAX_POSITIONS} characters"),
+        ("/((((((){64}){64}){64}){64}){64}){64}/", f"over {MAX_POSITIONS} characters"),  # nothing, 64^6 times
         ("/" + "(" * 40 + "a" + ")" * 40 + "/", "more than 32 groups"),
     ],
 )
