@@ -223,8 +223,12 @@ class Kept:
 def read_evidence(path: Path) -> Kept:
     """What `path`, a JSON file of evidence, and the picture beside it hold. Raises OSError, or ValueError where they
     are no evidence."""
-    content = json.loads(_bounded(path))
-    picture = cv2.imdecode(np.frombuffer(_bounded(path.with_suffix(".jpg")), np.uint8), cv2.IMREAD_COLOR)
+    text, jpeg = _bounded(path), _bounded(path.with_suffix(".jpg"))
+    try:
+        content = json.loads(text)
+        picture = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+    except (RecursionError, cv2.error) as exc:  # an empty picture, as a power cut leaves it
+        raise ValueError(f"{path} and the .jpg beside it are no evidence: {in_one_line(exc)}") from exc
     if not isinstance(content, dict) or picture is None:
         raise ValueError(f"{path} and the .jpg beside it are no evidence")
     try:

@@ -169,6 +169,20 @@ def test_evidence_that_somebody_has_changed_is_refused(tmp_path: Path, change: d
         read_evidence(path)
 
 
+@pytest.mark.parametrize(
+    ("ending", "content"), [(".jpg", b""), (".json", b""), (".json", b"[" * 200_000), (".jpg", b"no")]
+)
+def test_evidence_that_a_power_cut_has_left_empty_or_that_is_damaged_is_refused(
+    tmp_path: Path, ending: str, content: bytes
+) -> None:
+    with store(tmp_path) as kept:
+        kept.offer(evidence())
+    (path,) = list_evidence(tmp_path)
+    path.with_suffix(ending).write_bytes(content)
+    with pytest.raises(ValueError):
+        read_evidence(path)
+
+
 def test_folder_stands_beside_the_outbox_and_nowhere_without_one(tmp_path: Path) -> None:
     beside = Config(outbox=OutboxConfig(path=tmp_path / "outbox.db"))
     assert find_evidence_dir(beside) == tmp_path / "evidence"

@@ -152,14 +152,31 @@ def _evidence(paths: Iterable[Path], settings: Config, problems: list[str]) -> I
             yield Past(
                 name=str(content["id"]),
                 frame=Frame(camera, 0, time.time(), time.monotonic(), kept.canvas),
-                reading=content["reading"],
-                verdict=content["item"]["verdict"],
+                reading=_compared(content["reading"]),
+                verdict=_verdict(content["item"]),
                 expectation=_expectation(content["expectation"], camera, settings),
                 today=date.fromisoformat(content["today"]),
                 clock_trusted=bool(content["clock_trusted"]),
             )
         except (OSError, ValueError, KeyError, TypeError) as exc:
             problems.append(f"{path}: {in_one_line(exc)}")
+
+
+def _compared(reading: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A reading of then, if it has all that is compared. Raises KeyError, TypeError or ValueError."""
+    for line in reading["lines"]:
+        if not isinstance(line["text"], str):
+            raise TypeError(f"a line's text is {line['text']!r}")
+        overlap(line["quad"], line["quad"])
+    _fields(reading["fields"])
+    return reading
+
+
+def _verdict(said: Mapping[str, Any]) -> str | None:
+    verdict = said.get("verdict")
+    if verdict not in ("PASS", "FAIL", "NO_READ", None):
+        raise ValueError(f"{verdict!r} is no verdict")
+    return verdict
 
 
 def _expectation(kept: Mapping[str, Any] | None, camera: str, settings: Config) -> Expectation | None:
@@ -176,7 +193,9 @@ def _expectation(kept: Mapping[str, Any] | None, camera: str, settings: Config) 
     def rules(listed: Sequence[Any]) -> tuple[Rule, ...]:
         return tuple(Rule.model_validate_json(json.dumps(each)) for each in listed)
 
-    return Expectation(kept["id"], rules(kept["expected"]), {name: rules(each) for name, each in kept["rois"].items()})
+    return Expectation(
+        kept["id"], rules(kept["expected"]), {name: rules(each) for name, each in dict(kept["rois"]).items()}
+    )
 
 
 def _pictures(folder: Path, settings: Config, problems: list[str]) -> Iterator[Past]:
@@ -188,11 +207,11 @@ def _pictures(folder: Path, settings: Config, problems: list[str]) -> Iterator[P
             path = folder / Path(str(reading["source"])).name
             camera = str(reading["camera"])
             frame = Frame(camera, 0, time.time(), time.monotonic(), read_image_file(path, MAX_PIXELS))
-            then = reading.get("verdict")
+            then = _verdict(reading)
             known = camera in settings.cameras
             expectation = _expectation(None, camera, settings) if known else None
-            yield Past(path.name, frame, reading, then, expectation, date.today(), clock_trusted=True)
-        except (OSError, ValueError, KeyError, TypeError, FrameError) as exc:
+            yield Past(path.name, frame, _compared(reading), then, expectation, date.today(), clock_trusted=True)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, FrameError) as exc:
             problems.append(f"{folder / READINGS}:{number}: {in_one_line(exc)}")
 
 

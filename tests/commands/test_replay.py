@@ -115,6 +115,33 @@ def test_picture_that_is_gone_is_told_and_the_rest_read(
     assert "readings.jsonl:2:" in err and "readings.jsonl:3:" in err and "1 read again, 0 differ" in err
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"lines": [{}]},
+        {"lines": None},
+        {"lines": [{"text": 5, "quad": [[0, 0], [9, 0], [9, 9], [0, 9]]}]},
+        {"lines": [{"text": "a", "quad": []}]},
+        {"lines": [{"text": "a", "quad": [["a", "b"]] * 4}]},
+        {"fields": [{"name": "lot"}]},
+        {"fields": {"a": 1}},
+        {"verdict": ["x"]},
+        {"camera": None, "source": None},
+    ],
+    ids=str,
+)
+def test_reading_of_then_that_is_damaged_is_told_and_the_rest_read(
+    pictures: Path, damage: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = pictures / "readings.jsonl"
+    sound = path.read_text()
+    path.write_text(json.dumps({**json.loads(sound), **damage}) + "\n" + sound)
+    code, _ = run(monkeypatch, reading("LOT A1", "EXP 2027", fields=(lot("A1"),)), str(pictures))
+    err = capsys.readouterr().err
+    assert code == 1
+    assert "readings.jsonl:1:" in err and "1 read again, 0 differ" in err
+
+
 def test_what_names_nothing_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
