@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from edge_agent import __version__, registry
-from edge_agent.commands.output import leave_quietly, open_missing_streams
+from edge_agent.commands.output import leave_quietly, open_missing_streams, tolerate_any_text
 from edge_agent.errors import EdgeAgentError
 
 # verb -> the function that adds its parser; a new verb is one file and one row
@@ -43,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Parses, calls the verb's function and returns the exit code: 0 done, 1 done in part or not allowed to, 2 usage,
     70 and 78 as edge_agent.errors says."""
     open_missing_streams()
+    tolerate_any_text(sys.stdout)
     # numpy's own threads would gain nothing on matrices as small as ours, and spin on every core after each product
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:

@@ -13,7 +13,6 @@ from typing import IO, Any, get_args
 from edge_agent import config as configuration
 from edge_agent.calibrate.job import CalibrationJob, CalibrationProgress, Said
 from edge_agent.calibrate.wish import MethodChoice, Source, Wish
-from edge_agent.commands.output import tolerate_any_text
 from edge_agent.errors import EXIT_OK, ConfigError
 from edge_agent.models.spec import find_models_dir
 
@@ -53,7 +52,6 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(args: argparse.Namespace) -> int:
     """0 when every model was promoted (with --dry-run: would have been), 1 when one was refused."""
-    tolerate_any_text(sys.stdout)
     if args.export is not None:
         return export(args)
     wish = wish_of(args)

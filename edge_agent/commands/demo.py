@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from edge_agent.commands.output import leave_quietly, tolerate_any_text
+from edge_agent.commands.output import leave_quietly
 from edge_agent.errors import ConfigError
 
 EPILOG = """\
@@ -45,7 +44,6 @@ def run(args: argparse.Namespace) -> int:
 
     if args.items and args.source is not None:
         raise ConfigError("--items has loaves of its own; give either it or --source")
-    tolerate_any_text(sys.stdout)
     options = DemoOptions(args.source, args.frames, find_models_dir(args.models_dir), args.json, args.keep)
     try:
         return run_items_demo(options) if args.items else run_demo(options)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edge_agent.commands.output import tolerate_any_text
 from edge_agent.errors import EXIT_OK
 from edge_agent.records import rfc3339
 
@@ -45,7 +43,6 @@ def run(args: argparse.Namespace) -> int:
     """Prints the ledger or the dead letters."""
     from edge_agent.outbox.accounts import read_dead_letters, read_ledger
 
-    tolerate_any_text(sys.stdout)
     database = args.database or configured(args.config)
     if args.dead:
         letters = read_dead_letters(database)

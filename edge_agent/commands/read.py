@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edge_agent import config as config_file
-from edge_agent.commands.output import leave_quietly, tolerate_any_text
+from edge_agent.commands.output import leave_quietly
 from edge_agent.config import CameraConfig, Config
 from edge_agent.errors import CameraError, ConfigError, FrameError
 from edge_agent.records import Field, Frame, Reading, json_bytes, reason_to_json
@@ -94,7 +94,6 @@ def run(args: argparse.Namespace) -> int:
     drawer = Drawer.at(args.draw, args.paths) if args.draw else None
     show = show_json if args.json else show_table
     judge = Judge.of(settings, args.camera)
-    tolerate_any_text(sys.stdout)
     with open_pipeline(settings, args.models_dir) as pipeline:
         pipeline.masks = judge.masks
         report = Report()

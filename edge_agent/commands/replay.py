@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from edge_agent import config as config_file
-from edge_agent.commands.output import tolerate_any_text
 from edge_agent.commands.read import open_pipeline, printable
 from edge_agent.config import Config
 from edge_agent.errors import ConfigError, FrameError, in_one_line
@@ -94,7 +93,6 @@ def run(args: argparse.Namespace) -> int:
     settings = config_file.load(args.config) if args.config else config_file.without_file()
     problems: list[str] = []
     past = find_past(args.what, settings, problems)
-    tolerate_any_text(sys.stdout)
     count = different = 0
     with open_pipeline(settings, args.models_dir) as pipeline:
         for each in past:

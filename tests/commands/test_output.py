@@ -75,6 +75,24 @@ def test_ctrl_c_while_the_verbs_are_imported_ends_quietly() -> None:
     assert (done.returncode, done.stderr) == (130, b"")
 
 
+def test_terminal_that_knows_ascii_alone_ends_no_verb(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "edge_agent",
+        "install",
+        "--yes",
+        "--root",
+        str(tmp_path / "Gerät"),
+        "--program",
+        "/opt/e",
+    ]
+    environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Ger\\xe4t/etc/edge-agent/config.yaml" in done.stdout
+
+
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv of util-linux")
 def test_what_this_user_may_not_is_said_in_one_line(tmp_path: Path) -> None:
     folder = tmp_path / "state"
