@@ -49,7 +49,7 @@ def restore(backup: Path, path: Path) -> tuple[int, str | None]:
         lock = locked(path)
     except (OSError, StoreUnavailable) as exc:
         raise EdgeAgentError(
-            f"{path} is in use, or may not be written; stop the agent first, and do this as its user"
+            f"{path} is in use, or may not be written; stop the agent first, and do this as its user or root"
         ) from exc
     try:
         # copied before: to make room for what goes aside, the oldest of what went before it is removed

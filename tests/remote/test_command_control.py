@@ -62,6 +62,9 @@ class FakeSite:
     def apply(self, config: Config) -> None:
         self.asked.append("apply")
 
+    def hear_camera(self, inbound: Inbound) -> None:
+        self.asked.append(inbound.topic)
+
     def newest(self, camera: str) -> Frame | None:
         return self.frame if camera == "left" else None
 
