@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 JSON = "application/json"
 MAX_BODY_BYTES = 131_072  # of JSON; pictures have a bound of their own
 THROWN_AWAY_BYTES = 4_194_304
-BODY_TIMEOUT_S = 20.0  # from one piece of a body to the next
+BODY_TIMEOUT_S = 20.0  # from one piece of a body to the next, and for the whole of one that comes slower than
+MIN_BYTES_PER_S = 4096
 MAX_PROBLEMS = 20
 
 
@@ -193,14 +194,20 @@ async def picture_of(door: Door, request: Request) -> bytes:
 
 
 async def in_time(stream: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-    """The pieces of a body; Refused with 408 where the next one does not come, with 400 where the connection ended."""
+    """The pieces of a body; Refused with 408 where the next one does not come, or all come drop by drop, with 400 where
+    the connection ended."""
+    clock = asyncio.get_running_loop().time
+    due_s = clock() + BODY_TIMEOUT_S
     while True:
         try:
-            yield await asyncio.wait_for(anext(stream), BODY_TIMEOUT_S)
+            piece = await asyncio.wait_for(anext(stream), min(BODY_TIMEOUT_S, due_s - clock()))
+            due_s += len(piece) / MIN_BYTES_PER_S
+            yield piece
         except StopAsyncIteration:
             return
         except (TimeoutError, asyncio.TimeoutError):
-            raise Refused(408, "too_slow", f"no more of the body came for {BODY_TIMEOUT_S:g} s") from None
+            text = f"the body did not come in time; {MIN_BYTES_PER_S} bytes a second are the least"
+            raise Refused(408, "too_slow", text) from None
         except ClientDisconnect:
             raise Refused(400, "gone", "the connection ended within the body") from None
 

@@ -253,7 +253,7 @@ class Failures:
 
     def wait_s(self, address: str) -> float:
         """How long until another one is looked at."""
-        failures, last_mono = self._failed.get(_network(address), (0, 0.0))
+        failures, last_mono = self._failed.get(network_of(address), (0, 0.0))
         if failures < FREE_FAILURES:
             return 0.0
         wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(failures - FREE_FAILURES, 10))
@@ -261,7 +261,7 @@ class Failures:
 
     def note(self, address: str) -> None:
         """A wrong one came."""
-        network, now_mono = _network(address), self._monotonic()
+        network, now_mono = network_of(address), self._monotonic()
         failures, last_mono = self._failed.get(network, (0, now_mono))
         self._failed[network] = (1 if now_mono - last_mono > FORGIVEN_AFTER_S else failures + 1, now_mono)
         self._failed.move_to_end(network)
@@ -270,15 +270,24 @@ class Failures:
 
     def forget(self, address: str) -> None:
         """The right one came."""
-        self._failed.pop(_network(address), None)
+        self._failed.pop(network_of(address), None)
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
+    """What counts as one visitor's: the address; of IPv6 the network of 64 bits, for a host has many in it."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return address
     return str(ipaddress.ip_network((parsed, 64), strict=False)) if parsed.version == 6 else address
+
+
+def is_loopback(address: str) -> bool:
+    """Whether a visitor's address is this device's for itself."""
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
 
 
 def _hashed(session: str) -> str:

@@ -22,6 +22,7 @@ from edge_agent.errors import ConfigError
 from edge_agent.transports.base import Backoff
 from edge_agent.web.app import make_app
 from edge_agent.web.bell import Bell
+from edge_agent.web.connections import Connection, Listener
 from edge_agent.web.doctor import Examinations
 from edge_agent.web.endpoint import Door
 from edge_agent.web.history import DAY_S, Charts
@@ -34,6 +35,7 @@ log = logging.getLogger(__name__)
 STOP_S = 3.0
 GRACE_S = 1  # for answers under way when the door closes
 IDLE_S = 15  # until a connection that asks nothing is closed
+TOLD_SO = 16  # connections beyond web.max_clients that are answered 503; further ones are closed
 SLOW_THREADS = 3
 AGAIN_MIN_S, AGAIN_MAX_S = 2.0, 60.0
 MAX_HEAD_BYTES = 16_384
@@ -96,10 +98,11 @@ class Server:
                 self._site.watch(None)
                 slow.shutdown(wait=False, cancel_futures=True)
 
-    def _listen(self) -> socket.socket:
+    def _listen(self) -> Listener:
         host, port = self._settings.host, self._settings.port
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server(address[:2], family=family, backlog=64)
+        listening = socket.create_server(address[:2], family=family, backlog=64)
+        return Listener(listening, self._settings.max_clients + TOLD_SO)
 
     async def _open(self, listening: socket.socket, slow: ThreadPoolExecutor) -> None:
         settings = self._settings
@@ -112,7 +115,7 @@ class Server:
             uvicorn.Config(
                 make_app(door),
                 loop="asyncio",
-                http="h11",
+                http=Connection,
                 ws="none",
                 lifespan="off",
                 log_config=None,
