@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,8 @@ from edge_agent.web.streams import EVENT_STREAM, Live, events
 CSV = "text/csv"
 JPEG = "image/jpeg"
 MOST_ROWS = 2000
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the beginning of one
+# where a formula may begin, wide signs too: a spreadsheet of a language that writes 1,5 cuts cells at ; as well
+FORMULA = re.compile(r"(?:^|[;\t\r\n])[\s\"]{0,8}(?=[=+\-@＝＋－＠])")
 COLUMNS = ("id", "camera", "seq", "captured_at", "verdict", "reason", "text")
 ITEM_COLUMNS = ("id", "camera", "region", "first_seen_at", "last_seen_at", "n_reads", "verdict", "text", "reasons")
 
@@ -120,7 +122,7 @@ def table(payloads: Iterable[bytes], columns: Sequence[str]) -> str:
     names = sorted({field["name"] for body in bodies for field in body.get("fields", ())})
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow([*columns, *names])
+    writer.writerow([*columns, *map(harmless, names)])
     for body in bodies:
         fields: dict[str, str] = {}
         for field in body.get("fields", ()):
@@ -143,7 +145,7 @@ def cell(body: Mapping[str, Any], column: str) -> str:
 
 def harmless(text: str) -> str:
     """Text that a spreadsheet shows and does not run: a label can say anything, `=HYPERLINK(...)` too."""
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return FORMULA.sub(r"\g<0>'", text)
 
 
 CAMERA = Query("camera", "string", "Of this camera alone.")

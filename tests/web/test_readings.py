@@ -68,12 +68,34 @@ def test_unknown_camera_and_wrong_parameters_are_refused_by_name(door: Door) -> 
         assert answer.json()["error"]["text"].startswith(name)
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
-def test_no_cell_is_a_formula(text: str) -> None:
-    assert harmless(text) == f"'{text}"
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("=1+1", "'=1+1"),
+        ("+1", "'+1"),
+        ("-1", "'-1"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "\t'=1"),
+        ("\r=1", "\r'=1"),
+        ("\n =1", "\n '=1"),
+        ("＝1+1", "'＝1+1"),
+        ("LOT 7;=1+1", "LOT 7;'=1+1"),
+        ('LOT 7; "=1+1', "LOT 7; \"'=1+1"),
+        ("LOT 7\t@SUM(A1)", "LOT 7\t'@SUM(A1)"),
+        ("12-5+3=10; a@b", "12-5+3=10; a@b"),
+    ],
+)
+def test_no_cell_is_a_formula_wherever_cells_are_cut(text: str, shown: str) -> None:
+    assert harmless(text) == shown
     reading = {"id": "x", "lines": [{"text": text}], "fields": [{"name": "lot", "value": text}], "reason": text}
-    row = next(csv.DictReader(io.StringIO(table([json.dumps(reading).encode()], COLUMNS))))
-    assert (row["text"], row["lot"], row["reason"]) == (f"'{text}", f"'{text}", f"'{text}")
+    content = io.StringIO(table([json.dumps(reading).encode()], COLUMNS), newline="")
+    row = next(csv.DictReader(content))
+    assert (row["text"], row["lot"], row["reason"]) == (shown, shown, shown)
+
+
+def test_no_name_of_a_field_is_a_formula() -> None:
+    reading = {"id": "x", "lines": [], "fields": [{"name": "-A1", "value": "1"}]}
+    assert table([json.dumps(reading).encode()], COLUMNS).splitlines()[0].endswith(",'-A1")
 
 
 def test_table_quotes_what_would_break_it() -> None:
