@@ -50,6 +50,7 @@ def parts(door: Door, count: int, path: str = "/v1/cameras/left/stream") -> list
 
 
 def test_newest_frame_is_shown_in_the_size_that_is_asked_for(door: Door) -> None:
+    wait_until(lambda: door.readings() > 0, "a frame was read", 60)
     answer = door.http.get("/v1/cameras/left/frame.jpg", params={"max_side_px": 200})
     assert answer.headers["content-type"] == "image/jpeg"
     picture = cv2.imdecode(np.frombuffer(answer.content, np.uint8), cv2.IMREAD_COLOR)
