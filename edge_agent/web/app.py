@@ -67,6 +67,12 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+CROWDED = Refused(
+    503,
+    "too_many_clients",
+    "too many are connected (web.max_clients)",
+    {"Retry-After": "5", "Connection": "close"},
+)
 
 
 def make_app(door: Door, endpoints: Sequence[Endpoint] = ENDPOINTS, page: Path = PAGE) -> ASGIApp:
@@ -159,6 +165,9 @@ class Gate:
             await send(message)
 
         request_headers = Headers(scope=scope)
+        if self._door.crowded():
+            await refusal(CROWDED)(scope, receive, protected)
+            return
         try:
             scope["visitor"] = self._door.locks.visitor(scope["method"], request_headers, cookies_of(request_headers))
         except Refused as exc:

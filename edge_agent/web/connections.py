@@ -1,7 +1,7 @@
 """Connections: no more than the door bears, and none held by someone who says nothing, or takes nothing.
 
-uvicorn counts connections when a request has come whole: whoever only connects would keep a place for ever, and enough
-of them every place, and the program's files.
+uvicorn alone bounds requests: whoever only connects would keep a place for ever, and enough of them every place, and
+the program's files.
 """
 
 from __future__ import annotations
@@ -30,11 +30,16 @@ class Listener(socket.socket):
         self._most = most
         self._from: weakref.WeakKeyDictionary[socket.socket, str] = weakref.WeakKeyDictionary()
 
+    @property
+    def networks(self) -> list[str]:
+        """Where from each open connection is."""
+        return [network for connection, network in self._from.items() if connection.fileno() >= 0]
+
     def accept(self) -> tuple[socket.socket, Any]:
         """ConnectionAbortedError where too many are open: an event loop goes on then."""
         accepted, address = super().accept()
         network = network_of(address[0])
-        networks = [each for connection, each in self._from.items() if connection.fileno() >= 0]
+        networks = self.networks
         of_one = 0 if is_loopback(address[0]) else networks.count(network)
         if len(networks) >= self._most or of_one >= self._most * SHARE:
             accepted.close()

@@ -48,6 +48,7 @@ class Door:
     slow: Executor
     examinations: Examinations
     rehearsing: asyncio.Lock
+    crowded: Callable[[], bool] = lambda: False  # whether there are more connections than web.max_clients
     live: int = 0  # answers under way that have no end
     pictures_coming: int = 0  # bodies that are taken in, or wait to be read
 

@@ -116,23 +116,25 @@ class Locks:
         """Whether there is one to log in with."""
         return self._password is not None
 
-    async def fits(self, password: str) -> bool:
+    async def fits(self, address: str, password: str) -> bool:
         """Whether it is the password. They are looked at one by one, beside the event loop; Refused with 429 where too
-        many wait for it."""
+        many wait for it, or came from this address. Until it is known to be right it counts as wrong, so that none that
+        come at once are looked at for nothing."""
+        self.check_turn(address)
         if self._password is None:
             return False
         if self._looking >= MOST_WAITING:
             raise Refused(429, "too_many_logins", "too many log in at once", {"Retry-After": "2"})
         self._looking += 1
+        self._failures.note(address)
         try:
             return await asyncio.get_running_loop().run_in_executor(self._one_by_one, self._password.fits, password)
         finally:
             self._looking -= 1
 
     def log_in(self, address: str, right: bool) -> str:
-        """A new session, for the right password; Refused with 401 for a wrong one, which is remembered."""
+        """A new session, for the right password; Refused with 401 for a wrong one."""
         if not right:
-            self._failures.note(address)
             log.warning("a wrong password for the page came from %s", address)
             raise Refused(401, "wrong_password", "that is not the password")
         self._failures.forget(address)

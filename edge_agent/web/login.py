@@ -46,8 +46,7 @@ async def log_in(call: Call) -> Response:
     if not locks.has_password:
         raise Refused(403, "no_password", "no password is set (web.password_file)")
     address = call.request.client.host if call.request.client is not None else ""
-    locks.check_turn(address)
-    right = await locks.fits(call.body.password)
+    right = await locks.fits(address, call.body.password)
     response = answered({"authenticated": True})
     response.set_cookie(
         COOKIE, locks.log_in(address, right), int(SESSION_S), httponly=True, samesite="strict", secure=locks.secure

@@ -104,12 +104,13 @@ class Server:
         listening = socket.create_server(address[:2], family=family, backlog=64)
         return Listener(listening, self._settings.max_clients + TOLD_SO)
 
-    async def _open(self, listening: socket.socket, slow: ThreadPoolExecutor) -> None:
+    async def _open(self, listening: Listener, slow: ThreadPoolExecutor) -> None:
         settings = self._settings
         bell = Bell()
         door = Door(
             self._site, settings, self._locks, bell, Pictures(slow), self._charts, slow, Examinations(), asyncio.Lock()
         )
+        door.crowded = lambda: len(listening.networks) > settings.max_clients
         self._site.watch(bell.ring)
         server = uvicorn.Server(
             uvicorn.Config(
@@ -123,7 +124,6 @@ class Server:
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                limit_concurrency=settings.max_clients,
                 timeout_keep_alive=IDLE_S,
                 timeout_graceful_shutdown=GRACE_S,
                 h11_max_incomplete_event_size=MAX_HEAD_BYTES,

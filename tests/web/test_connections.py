@@ -89,6 +89,18 @@ def test_silent_connections_keep_nobody_out_for_long_and_are_bounded(port: int) 
         assert all(ended(connection) for connection in silent)
 
 
+def test_more_than_may_connect_are_told_so_in_json_and_let_go(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEAD_S", 30)
+    with ExitStack() as stack:
+        silent = [stack.enter_context(connected(port)) for _ in range(MOST)]
+        answer = httpx.get(f"http://127.0.0.1:{port}/v1/ready", timeout=10)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "too_many_clients")
+        assert answer.headers["connection"] == "close"
+        assert answer.headers["x-frame-options"] == "DENY"
+        silent.pop().close()
+        wait_until(lambda: answers(port), "there is room")
+
+
 def test_request_that_comes_in_pieces_is_answered(port: int) -> None:
     with connected(port) as connection:
         for piece in (b"GET /v1/session HTTP/1.1\r\n", b"Host: localhost\r\n", b"Connection: close\r\n\r\n"):

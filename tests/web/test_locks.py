@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import socket
@@ -297,6 +298,23 @@ def test_failures_wait_twice_as_long_each_time_and_are_bounded() -> None:
     for n in range(2 * MOST_ADDRESSES):
         failures.note(f"host{n}")
     assert len(failures._failed) == MOST_ADDRESSES
+
+
+def test_wrong_passwords_that_come_at_once_are_not_looked_at_for_nothing(tmp_path: Path) -> None:
+    write_password(tmp_path / "p", PASSWORD)
+    locks = Locks(WebConfig(password_file=tmp_path / "p"), None)
+
+    async def looked_at(guesses: int) -> int:
+        """How many of some that come at once."""
+        found = await asyncio.gather(
+            *(locks.fits("192.0.2.7", "wrong") for _ in range(guesses)), return_exceptions=True
+        )
+        return found.count(False)
+
+    assert asyncio.run(looked_at(4)) == 4
+    assert asyncio.run(looked_at(4)) == 1  # the fifth wrong one
+    assert asyncio.run(looked_at(4)) == 0
+    assert asyncio.run(locks.fits("192.0.2.8", PASSWORD))
 
 
 def test_addresses_of_one_ipv6_network_are_one() -> None:
