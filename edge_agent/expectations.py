@@ -1,7 +1,8 @@
 """Expectations: what the items of each camera must say: by the settings, until the plant says otherwise over MQTT.
 
 What the plant says (`<camera>/expected`, retained or not) outlives a restart in a file; an empty message takes it back,
-and the settings hold again. Every message is answered on `<camera>/expected/reported`.
+and the settings hold again. What is taken is answered on `<camera>/expected/reported`: of several that come during one
+reading that is the newest.
 """
 
 from __future__ import annotations

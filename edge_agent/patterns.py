@@ -99,6 +99,11 @@ class Pattern:
         if not text or len(text) > MAX_TEXT:
             raise ConfigError(f"a pattern has 1 to {MAX_TEXT} characters; this one has {len(text)}")
         is_regex = len(text) > 1 and text[0] == text[-1] == "/"
+        if text[0] == "/" and not is_regex and any(sign in text for sign in "[({|"):
+            raise ConfigError(
+                f"pattern {text}: begins like a regular expression, with a slash, but does not end with one; "
+                r"add it, or write \/ for the slash of a mask"
+            )
         part = _Regex(text).whole() if is_regex else _mask(text)
         if size(part) > MAX_POSITIONS:
             raise ConfigError(f"pattern {text}: written out it is over {MAX_POSITIONS} characters; repeat less")

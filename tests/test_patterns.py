@@ -139,6 +139,7 @@ def test_pattern_is_its_text() -> None:
         ("//", "nothing between the slashes"),
         ("/^$/", "nothing between the slashes"),
         ("/L[0-9/", r"character 3, '\[', opens a class"),
+        ("/L[0-9]{4}", "begins like a regular expression"),
         ("/[]/", r"character 2, '\[', opens a class that is empty"),
         ("/a(b/", r"character 3, '\(', opens a group that is not closed"),
         ("/ab)/", r"character 4, '\)', closes no group"),

@@ -12,6 +12,7 @@ from edge_agent.settings.date_rule import REFERENCE, DateRule, field_name
 from edge_agent.settings.section import Section, refuse
 
 MAX_RULES = 64
+BLANK = "holds a text of nothing but spaces, which are not compared; expected text"
 KINDS = ("text", "pattern", "date", "one_of", "catalogue", "gs1", "equals")
 
 Reference = Annotated[str, StringConstraints(pattern=rf"^{REFERENCE}$")]
@@ -62,6 +63,8 @@ class Rule(Section):
             problems.append(("field", f"is missing; {self.kind} is about a field"))
         if self.field is not None and self.kind in ("date", "gs1"):
             problems.append(("field", f"is of no use here; {self.kind} names what it is about itself"))
+        texts = [("text", self.text), ("catalogue", self.catalogue), *(("one_of", each) for each in self.one_of or ())]
+        problems += [(key, BLANK) for key, text in dict.fromkeys(texts) if text is not None and not text.strip()]
         for key, parse in (("pattern", Pattern.parse), ("date", DateRule.parse)):
             problems += _unparsable(key, getattr(self, key), parse)
         refuse(problems)

@@ -289,8 +289,10 @@ def test_amount_does_not_stand_in_another_amount(text: str) -> None:
 
 
 def test_text_of_nothing_but_what_is_not_compared_stands_nowhere() -> None:
-    for empty in (" ", "\u200b", "\u200b \u2003"):
-        assert judged({"text": empty}, lines=(line("KEEP DRY"),)).verdict == "NO_READ"
+    assert judged({"text": "\u200b"}, lines=(line("KEEP DRY"),)).verdict == "NO_READ"
+    for rule in ({"text": " "}, {"catalogue": "\u2003"}, {"field": "lot", "one_of": ["A", "\t"]}):
+        with pytest.raises(ValueError, match="nothing but spaces"):
+            Rule.model_validate_json(json.dumps(rule))
 
 
 def test_text_whose_own_characters_are_in_doubt_is_not_passed() -> None:
