@@ -72,7 +72,7 @@ MAY_IMPORT = {
     "expectations": {"remote.bucket", "verify"},
     "frame_recorder": {"background"},
     "inspection": {"evidence", "expectations", "items", "verify"},
-    "doctor": {"backends", "cameras", "installation", "models", "telemetry", "transports"},
+    "doctor": {"backends", "cameras", "installation", "models", "telemetry", "transports", "web.passwords"},
     "installation": set(),
     "items": {"cameras.base", "cameras.repeat_log", "frame_recorder", "stages.label_text", "stages.reading_order"},
     "last_words": set(),

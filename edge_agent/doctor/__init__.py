@@ -12,6 +12,7 @@ CHECKS = {
     "models": "edge_agent.doctor.models:check",
     "plans": "edge_agent.doctor.plans:check",
     "camera": "edge_agent.doctor.cameras:check",
+    "page": "edge_agent.doctor.page:check",
     "broker": "edge_agent.doctor.broker:check",
     "clock": "edge_agent.doctor.time_of_day:check",
     "disk": "edge_agent.doctor.disk:check",
