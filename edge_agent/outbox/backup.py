@@ -47,10 +47,10 @@ def restore(backup: Path, path: Path) -> tuple[int, str | None]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = locked(path)
-    except (OSError, StoreUnavailable) as exc:
-        raise EdgeAgentError(
-            f"{path} is in use, or may not be written; stop the agent first, and do this as its user or root"
-        ) from exc
+    except StoreUnavailable as exc:
+        raise EdgeAgentError(f"{exc}; to restore, stop the agent first, and do this as its user or root") from exc
+    except OSError as exc:
+        raise EdgeAgentError(f"{path.parent} cannot be made: {exc.strerror}") from exc
     try:
         # copied before: to make room for what goes aside, the oldest of what went before it is removed
         with _replacing(backup, path) as copy:

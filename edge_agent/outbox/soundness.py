@@ -222,8 +222,18 @@ def _remove_older(path: Path) -> None:
                 path.with_name(f"{base}{end}").unlink(missing_ok=True)
 
 
+def _is_device(path: Path) -> bool:
+    try:
+        return path.is_char_device() or path.is_block_device()
+    except OSError:  # a folder that must not be entered, which opening the lock tells
+        return False
+
+
 def locked(path: Path) -> int:
-    """The lock beside the file, taken: an open file; StoreUnavailable while another process holds it."""
+    """The lock beside the file, taken: an open file; StoreUnavailable while another process holds it, and for a device,
+    which nobody means to have moved aside."""
+    if _is_device(path):
+        raise StoreUnavailable(f"{path} is a device; name a file, or set outbox.kind to memory")
     name = f"{path}.lock"
     try:
         lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

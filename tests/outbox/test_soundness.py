@@ -174,6 +174,15 @@ def test_folder_in_the_place_of_the_file_is_moved_aside_whole(site: Site) -> Non
     assert (site.path.parent / site.aside()[0] / "within").is_dir()
 
 
+def test_device_is_left_where_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "outbox.db"
+    path.symlink_to(os.devnull)
+    with pytest.raises(StoreUnavailable, match="is a device; name a file, or set outbox.kind to memory"):
+        open_store(path, "boot")
+    assert [name.name for name in tmp_path.iterdir()] == ["outbox.db"]
+    assert path.is_char_device()
+
+
 def test_first_start_makes_the_file_and_says_nothing(site: Site) -> None:
     assert site.works() == []
     assert site.told == []
