@@ -25,6 +25,7 @@ from edge_agent.demo.run import (
     NO_READING_S,
     DemoOptions,
     Progress,
+    kept_up,
     page_address,
     raw_messages,
     say,
@@ -147,25 +148,29 @@ def _run(options: DemoOptions, agent: Sequence[str], more: Mapping[str, Any]) ->
         "pace": "every_frame",
         "items": "conveyor",
         "expected": [dict(rule) for rule in RULES],
+        "loop": options.keep,
     }
+    command = agent if options.keep else [*agent, "--until-end"]
     with open_broker(options.out) as running:
         say(f"broker: {running.name} on {running.host}:{running.port}")
         config = write_config(options, running, camera, {**sections(options.out), **more})
         with (
             Subscriber(running.host, running.port, f"{BASE_TOPIC}/{DEVICE}") as subscriber,
-            started("agent", [*agent, "--until-end", "--config", str(config)], options.out / "agent.log") as child,
+            started("agent", [*command, "--config", str(config)], options.out / "agent.log") as child,
         ):
             say(f"starting the agent: loading models ... (log: {child.log})")
             say(f"the page: {page_address(config)}")
             say(f"raw messages: {raw_messages(running)}")
-            return follow(subscriber, child, running, shown, options)
+            code = follow(subscriber, child, running, shown, options)
+            return kept_up(child) if code == EXIT_OK and options.keep else code
 
 
 def follow(subscriber: Subscriber, agent: Child, broker: Broker, shown: Sequence[Loaf], options: DemoOptions) -> int:
-    """Shows each item as it comes, until the agent has ended; the exit code."""
+    """Shows each item as it comes, until the agent has ended, with --keep until each loaf has passed once; the exit
+    code."""
     items: list[Mapping[str, Any]] = []
     last_mono = time.monotonic()
-    while True:
+    while not (options.keep and len(items) >= len(shown)):
         arrival = subscriber.take(0.5)
         if arrival is not None and arrival.topic.endswith(f"/{CAMERA}/item"):
             last_mono = arrival.arrived_mono
@@ -178,7 +183,7 @@ def follow(subscriber: Subscriber, agent: Child, broker: Broker, shown: Sequence
         elif time.monotonic() - last_mono > NO_READING_S:
             say(f"no item for {NO_READING_S:.0f} s")
             return told_of_its_end(agent)
-    if agent.exit_code() != EXIT_OK or not items:
+    if agent.exit_code() not in (EXIT_OK, None) or not items:
         return told_of_its_end(agent)
     for line in summary(items, shown, options.out):
         say(line, sys.stderr if options.json else sys.stdout)

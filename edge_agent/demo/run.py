@@ -116,12 +116,17 @@ def _run(options: DemoOptions, agent: Sequence[str]) -> int:
             say(f"raw messages: {raw_messages(running)}")
             show = Show(options, scorecard)
             code = show.until_done(subscriber, child, running.child)
-            if code == EXIT_OK and options.keep:
-                say("the broker and the agent go on (--keep); Ctrl-C ends them")
-                while child.exit_code() is None:
-                    time.sleep(0.5)
-                return told_of_its_end(child) if child.exit_code() else EXIT_OK
+            if code == EXIT_OK and options.keep and not show.interrupted:
+                return kept_up(child)
     return code
+
+
+def kept_up(agent: Child) -> int:
+    """Waits for the agent's end, or for Ctrl-C; the exit code."""
+    say("the broker and the agent go on (--keep); Ctrl-C ends them")
+    while agent.exit_code() is None:
+        time.sleep(0.5)
+    return told_of_its_end(agent) if agent.exit_code() else EXIT_OK
 
 
 def prepare_sample(out: Path) -> SampleVideo:
@@ -184,6 +189,7 @@ class Show:
         self._totals = Totals()
         self._fps = FpsMeter()
         self._states: dict[str, str] = {}
+        self.interrupted = False
 
     def until_done(self, subscriber: Subscriber, agent: Child, broker: Child) -> int:
         """Shows readings until there are enough or Ctrl-C; the agent's exit code where it ended before, else 0."""
@@ -192,6 +198,7 @@ class Show:
             with open_table("edge_agent demo, Ctrl-C ends it", sys.stdout, self._options.json) as table:
                 code = self._take(subscriber, agent, broker, table)
         except KeyboardInterrupt:
+            self.interrupted = True
             if not self._totals.readings:
                 raise
         if code != EXIT_OK:

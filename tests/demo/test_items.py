@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from edge_agent.config import load
+from edge_agent.demo import items
 from edge_agent.demo.broker import mosquitto
+from edge_agent.demo.child import Child
 from edge_agent.demo.items import RULES, loaves, run_items_demo, summary
 from edge_agent.demo.run import DemoOptions
 from edge_agent.evidence import list_evidence, read_evidence
@@ -63,3 +65,21 @@ def test_loaves_pass_by_and_get_their_verdicts_over_a_real_broker(
     kept = {piece.content["id"]: piece for piece in map(read_evidence, list_evidence(tmp_path / "evidence"))}
     assert set(kept) == {item["evidence_id"] for item in items[1:]}
     assert items[0]["evidence_id"] is None
+
+
+@pytest.mark.skipif(not mosquitto(), reason="Mosquitto is not installed")
+@pytest.mark.skipif(not (MODELS / "ppocrv4-mobile-det" / "model.onnx").is_file(), reason="models are missing")
+def test_kept_demo_stays_up_when_each_loaf_has_passed_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes: list[int | None] = []
+
+    def seen(agent: Child) -> int:
+        codes.append(agent.exit_code())
+        return 0
+
+    monkeypatch.setattr(items, "kept_up", seen)
+    options = DemoOptions(frames=1, models_dir=find_models_dir(MODELS), json=True, keep=True, out=tmp_path)
+    assert run_items_demo(options, more={"pipeline": LIGHT}) == 0
+    assert codes == [None]  # the agent goes on
+    assert "1 items: PASS 1, FAIL 0, NO_READ 0; all as they are" in capsys.readouterr().err

@@ -147,11 +147,12 @@ def test_ctrl_c_before_the_first_reading_is_no_failure(
     assert "stopped" in capsys.readouterr().err
 
 
-def test_sigterm_ends_the_children_too(options: DemoOptions) -> None:
+@pytest.mark.parametrize("keep", [False, True])
+def test_sigterm_ends_the_children_too(options: DemoOptions, keep: bool) -> None:
     code = (
         "import sys; from pathlib import Path; from edge_agent.demo.run import DemoOptions, run_demo\n"
-        f"sys.exit(run_demo(DemoOptions({options.source!r}, 0, Path('engines'), out=Path({str(options.out)!r})), "
-        f"{scripted()!r}))"
+        f"sys.exit(run_demo(DemoOptions({options.source!r}, 0, Path('engines'), "
+        f"keep={keep}, out=Path({str(options.out)!r})), {scripted()!r}))"
     )
     started = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert started.stdout is not None
