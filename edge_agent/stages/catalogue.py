@@ -24,6 +24,7 @@ MIN_SCORE = 80.0  # 0 to 100; below it a text names no product of the list
 MARGIN = 6.0  # a runner-up this near makes the match ambiguous
 MAX_ENTRIES = 100_000
 MAX_TEXT_CHARS = 256
+MAX_FILE_BYTES = 64 << 20
 MAX_OTHERS = 5
 _BASE_UNITS = {
     "mg": ("g", Decimal("0.001")),
@@ -59,7 +60,7 @@ class Catalogue:
     """A list of products to match against; made ready once, any thread may ask it."""
 
     def __init__(self, products: Iterable[Product]) -> None:
-        self.products = tuple({product.name: product for product in products}.values())
+        self.products = tuple(dict.fromkeys(products))
         self._bones = [skeleton(product.name).chars for product in self.products]
         self._words = [_words(product.name) for product in self.products]
         self._numbers = [numbers_of(product.name) for product in self.products]
@@ -83,20 +84,24 @@ class Catalogue:
             return None
         best, at = scored[0]
         others = [self.products[other] for score, other in scored[1:] if best - score < MARGIN]
-        exact = bones == self._bones[at] and self._numbers[at].all <= seen.all  # TD-T00 is not quite TD-700
-        return Match(self.products[at], best / 100, () if exact else tuple(others[:MAX_OTHERS]))
+        if bones == self._bones[at] and self._numbers[at].all <= seen.all:  # TD-T00 is not quite TD-700
+            others = [self.products[other] for _, other in scored[1:] if self._bones[other] == bones]
+        return Match(self.products[at], best / 100, tuple(others[:MAX_OTHERS]))
 
 
 def read_catalogue(names: Sequence[str], path: Path | None) -> Catalogue:
     """The catalogue of names and of a file's lines: a name, or an id, a tab and a name; empty lines and those that
-    begin with # are skipped. ConfigError for a file that cannot be read."""
+    begin with # are skipped. ConfigError for a file that cannot be read, or that holds more than a catalogue can."""
     products = [Product(name, name) for name in names]
     if path is not None:
         try:
-            lines = path.read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as exc:
+            lines = _bounded_text(path).splitlines()
+        except (OSError, ValueError) as exc:
             raise ConfigError(f"catalogue.file {path} cannot be read: {exc}; expected text in UTF-8") from exc
         products += [_product(line) for line in lines if line.strip() and not line.startswith("#")]
+    products = [product for product in products if product.name]
+    if (longest := max((len(product.name) for product in products), default=0)) > MAX_TEXT_CHARS:
+        raise ConfigError(f"the catalogue has a name of {longest} characters; at most {MAX_TEXT_CHARS} are compared")
     if len(products) > MAX_ENTRIES:
         raise ConfigError(f"the catalogue has {len(products)} products; at most {MAX_ENTRIES} can be held against")
     return Catalogue(products)
@@ -105,7 +110,18 @@ def read_catalogue(names: Sequence[str], path: Path | None) -> Catalogue:
 def _product(line: str) -> Product:
     left, tab, right = line.partition("\t")
     name = " ".join((right if tab else left).split())
-    return Product(left.strip() if tab else name, name)
+    return Product(left.strip() or name if tab else name, name)
+
+
+def _bounded_text(path: Path) -> str:
+    """A file's text. Raises OSError, or ValueError for what is no regular file, too large or not UTF-8."""
+    if not path.is_file() and path.exists():  # a pipe would be waited for, a device never ends
+        raise ValueError("it is no regular file")
+    with path.open("rb") as file:
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise ValueError(f"it is larger than {MAX_FILE_BYTES} bytes")
+    return content.decode("utf-8-sig")
 
 
 def _words(text: str) -> str:

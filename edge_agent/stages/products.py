@@ -49,18 +49,12 @@ def _doubted(field: Field) -> Field:
 
 def _named(index: int, match: Match, label: Label) -> Iterator[Field]:
     line = label.lines[index]
-    flags = tuple(dict.fromkeys((*((AMBIGUOUS,) if match.others else ()), *line.flags)))
-    confidence = match.score * line.confidence * (0.5 if match.others else 1.0)
-    whole = Field(
-        PRODUCT_NAME,
-        match.product.name,
-        line.text,
-        confidence,
-        (index,),
-        flags,
-        alternatives=tuple(product.name for product in match.others),
-    )
-    yield whole
-    if match.product.id != match.product.name:
-        ids = tuple(product.id for product in match.others)
-        yield replace(whole, name=PRODUCT_ID, value=match.product.id, alternatives=ids)
+    product = match.product
+    told = {PRODUCT_NAME: (product.name, *(other.name for other in match.others))}
+    if product.id != product.name:
+        told[PRODUCT_ID] = (product.id, *(other.id for other in match.others))
+    for name, (value, *others) in told.items():  # two products may have one name, and are then two ids
+        alternatives = tuple(dict.fromkeys(other for other in others if other != value))
+        flags = tuple(dict.fromkeys((*((AMBIGUOUS,) if alternatives else ()), *line.flags)))
+        confidence = match.score * line.confidence * (0.5 if alternatives else 1.0)
+        yield Field(name, value, line.text, confidence, (index,), flags, alternatives=alternatives)

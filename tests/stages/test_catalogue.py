@@ -101,3 +101,27 @@ def test_amount_in_another_unit_is_the_same_product_only_where_it_is_the_same_am
     assert biscuits.match("OAT BISCUITS 500 kg") is None
     assert Catalogue([Product("2", "Fruit Syrup 2 x 75 cl")]).match("FRUIT SYRUP 2 x 750 ml") is not None
     assert Catalogue([Product("2", "Fruit Syrup 2 x 75 cl")]).match("FRUIT SYRUP 2 x 75 ml") is None
+
+
+def test_products_of_one_name_are_told_apart_by_nothing() -> None:
+    twins = Catalogue(
+        [Product("1", "Oat Biscuits 500 g"), Product("2", "Oat Biscuits 500 g"), Product("3", "Rye Crisps")]
+    )
+    match = twins.match("Oat Biscuits 500 g")
+    assert match is not None and {match.product.id, *(other.id for other in match.others)} == {"1", "2"}
+    by_case = Catalogue([Product("1", "Oat Biscuits"), Product("2", "OAT BISCUITS")]).match("Oat Biscuits")
+    assert by_case is not None and by_case.others
+    same = Catalogue([Product("1", "Oat Biscuits"), Product("1", "Oat Biscuits")]).match("Oat Biscuits")
+    assert same is not None and not same.others
+
+
+def test_file_that_is_no_list_of_names_is_refused_and_an_entry_without_a_name_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "names.txt"
+    for content, said in ((b"x" * 300, "a name of 300 characters"), ("Oat".encode("utf-16"), "expected text in UTF-8")):
+        path.write_bytes(content)
+        with pytest.raises(ConfigError, match=said):
+            read_catalogue((), path)
+    with pytest.raises(ConfigError, match="no regular file"):
+        read_catalogue((), Path("/dev/zero"))
+    path.write_bytes(b"\xef\xbb\xbf1\t\n\tRye Crisps\n\t\t\n7\tOat Biscuits\n")
+    assert read_catalogue((), path).products == (Product("Rye Crisps", "Rye Crisps"), Product("7", "Oat Biscuits"))

@@ -137,6 +137,15 @@ def test_a_line_that_names_a_product_of_the_catalogue_is_one() -> None:
     ]
 
 
+def test_two_products_of_one_name_have_that_name_for_certain_and_neither_id() -> None:
+    twins = Catalogue([Product("P-1", "Oat Biscuits 500 g"), Product("P-2", "Oat Biscuits 500 g")])
+    fields = FieldExtractor(FieldsConfig(), None, lambda: NOW, catalogue=twins).extract(column("Oat Biscuits 500 g"))
+    by_name = {f.name: f for f in fields}
+    assert by_name["product_name"].certain
+    product_id = by_name["product_id"]
+    assert ({product_id.value, *product_id.alternatives}, product_id.certain) == ({"P-1", "P-2"}, False)
+
+
 def test_twins_of_the_catalogue_are_ambiguous_and_numbers_decide() -> None:
     assert with_catalogue("Oat Biscuits")[0][2] == ("ambiguous",)
     assert with_catalogue("Oat Biscuits 250 g")[:2] == [
