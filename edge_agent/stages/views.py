@@ -16,6 +16,7 @@ from edge_agent.records import Quad
 from edge_agent.stages.dot_matrix import joined_dots
 from edge_agent.stages.images import Image
 
+MOST_TURNED_PX = 100_000_000  # of a region that is turned by other than quarters: a long one grows to its square
 LEAST_SIDE_PX = 8  # of a region: in less there is nothing to be read
 QUARTER_TURNS: Mapping[int, int | None] = {
     0: None,
@@ -49,7 +50,7 @@ class View:
 def views_of(image: Image, rois: Mapping[str, RoiConfig]) -> tuple[View, ...]:
     """The regions of a picture uint8 (H, W, 3) BGR, in their order; the whole picture where there are none.
 
-    Raises FrameError for a region of which too few pixels are left.
+    Raises FrameError for a region of which too few pixels are left, or too many made by turning it.
     """
     return tuple(view_of(image, name, roi) for name, roi in rois.items()) or (View(image),)
 
@@ -84,6 +85,11 @@ def turned(image: Image, angle_deg: float) -> tuple[Image, npt.NDArray[np.float6
     back = np.array([[cos, -sin, 0.0], [sin, cos, 0.0]])
     centre, turned_centre = (np.array([width_px - 1, height_px - 1]) / 2, np.array([wide - 1, high - 1]) / 2)
     back[:, 2] = centre - back[:, :2] @ turned_centre
+    if angle_deg not in QUARTER_TURNS and wide * high > MOST_TURNED_PX:
+        raise FrameError(
+            f"a region of {width_px}x{height_px} px turned by {angle_deg:g} degrees is {wide}x{high} px, over "
+            f"{MOST_TURNED_PX}; make it smaller, or its angle auto"
+        )
     if angle_deg in QUARTER_TURNS:
         code = QUARTER_TURNS[int(angle_deg)]
         return (image if code is None else np.asarray(cv2.rotate(image, code), np.uint8)), back

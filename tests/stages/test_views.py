@@ -10,7 +10,7 @@ import pytest
 from edge_agent.config import RoiConfig
 from edge_agent.errors import FrameError
 from edge_agent.records import Quad
-from edge_agent.stages.views import View, turned, views_of
+from edge_agent.stages.views import View, turned, view_of, views_of
 from tests.prints import dotted
 
 
@@ -83,3 +83,10 @@ def test_dots_are_joined_only_where_the_region_says_so() -> None:
     plain, joined = views_of(image, {"a": RoiConfig(), "b": RoiConfig(dot_matrix=True)})
     np.testing.assert_array_equal(plain.image, image)
     assert (joined.image < 100).sum() > 1.15 * (image < 100).sum()
+
+
+def test_long_region_that_grows_beyond_memory_when_turned_is_the_frames_failure() -> None:
+    long = np.zeros((30, 20_000, 3), np.uint8)
+    with pytest.raises(FrameError, match="make it smaller"):
+        view_of(long, "strip", RoiConfig(angle_deg=45))
+    assert view_of(long, "strip", RoiConfig(angle_deg=90)).image.shape == (20_000, 30, 3)
