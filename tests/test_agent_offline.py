@@ -38,6 +38,7 @@ def test_agent_killed_twice_and_then_not_let_in_delivers_what_it_had_read_in_ord
     settings = json.loads(config.read_text("utf-8"))
     settings["mqtt"] |= {"username": "press7", "password_file": str(secret), "reconnect_min_s": 0.1}
     settings["mqtt"] |= {"reconnect_max_s": 0.2}
+    settings["outbox"] |= {"historical_after_s": 2.0}  # what is owed is older by then, however quick the machine
     config.write_text(json.dumps(settings), encoding="utf-8")
     database = tmp_path / "outbox.db"
     for count in (3, 6):

@@ -45,7 +45,7 @@ def test_pipeline_is_measured_on_rendered_labels(config: str, capsys: pytest.Cap
     figures = json.loads(capsys.readouterr().out)
     assert figures["fps"] > 0
     assert figures["lines_per_frame"] > 3
-    assert set(figures["latency"]) == {"detect", "recognise", "extract", "total"}
+    assert set(figures["latency"]) == {"detect", "recognise", "decode", "extract", "total"}
     assert figures["peak_rss_mb"] >= figures["rss_mb"] * 0.9
     assert figures["backend"] == "onnxruntime"
     assert figures["gpu_memory"] is None
