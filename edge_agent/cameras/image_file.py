@@ -57,6 +57,11 @@ def decode_image(
     """
     header = read_header(content)
     check_pixels(header.width_px, header.height_px, max_pixels)
+    if header.width_px * header.height_px * header.pixel_bytes > max_pixels * BYTES_PER_PIXEL:
+        raise FrameError(
+            f"picture has {header.width_px}x{header.height_px} pixels of {header.pixel_bytes} bytes; expected at most "
+            f"{BYTES_PER_PIXEL} bytes a pixel where there are as many as {max_pixels}; write it with 8 or 16 bits"
+        )
     check_complete(content, header)
     decoded = decode_jpeg(content, spare_bytes) if header.format == "jpeg" else None
     if decoded is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from edge_agent.errors import FrameError
@@ -17,7 +18,9 @@ from edge_agent.errors import FrameError
 FORMATS = "JPEG, PNG, BMP, WebP, TIFF, PBM, PGM and PPM"
 _TIFF_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
-_TAG_WIDTH, _TAG_HEIGHT, _TAG_ORIENTATION = 256, 257, 274
+_TAG_WIDTH, _TAG_HEIGHT, _TAG_BITS, _TAG_ORIENTATION, _TAG_SAMPLES = 256, 257, 258, 274, 277
+_SIZE_TAGS = {_TAG_WIDTH, _TAG_HEIGHT, _TAG_BITS, _TAG_SAMPLES}
+_READ_TAGS = {*_SIZE_TAGS, _TAG_ORIENTATION}
 _MAX_TAGS = 4096  # a directory has some dozens; this bounds the work on a damaged one
 # within a scan, 0xFF is followed by 0 (stuffed), a restart marker, or another 0xFF (fill): all else ends the scan
 _SCAN_END = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
@@ -28,12 +31,14 @@ _BETWEEN_SCANS = {0xC4, 0xCC, 0xDB, 0xDC, 0xDD, 0xDA, *range(0xE0, 0xF0), 0xFE}
 
 @dataclass(frozen=True)
 class ImageHeader:
-    """`format` is one of jpeg png bmp webp tiff pnm; the size is as stored, before `orientation` (Exif, 1..8)."""
+    """`format` is one of jpeg png bmp webp tiff pnm; the size is as stored, before `orientation` (Exif, 1..8).
+    `pixel_bytes`: of a decoded pixel, at most."""
 
     format: str
     width_px: int
     height_px: int
     orientation: int = 1
+    pixel_bytes: int = 8  # four channels of 16 bits; TIFF alone has more
 
 
 def read_header(content: bytes) -> ImageHeader:
@@ -189,27 +194,38 @@ def _bmp(content: bytes) -> ImageHeader:
 
 def _tiff(content: bytes) -> ImageHeader:
     # OpenCV's TIFF decoder turns the picture itself, so the orientation is not reported
-    tags = _tiff_tags(content)
+    tags: dict[int, int] = {}
+    for tag, count, value in _tiff_entries(content):
+        if tag not in _SIZE_TAGS:
+            continue
+        if tag in tags or value is None or (count > 1 and tag != _TAG_BITS):
+            raise ValueError(f"tag {tag} is there twice, or of a strange type: readers may differ in what it says")
+        tags[tag] = value
     if _TAG_WIDTH not in tags or _TAG_HEIGHT not in tags:
         raise ValueError("no size in the first directory")
-    return ImageHeader("tiff", tags[_TAG_WIDTH], tags[_TAG_HEIGHT])
+    bits = tags.get(_TAG_BITS, 1) * tags.get(_TAG_SAMPLES, 1)
+    return ImageHeader("tiff", tags[_TAG_WIDTH], tags[_TAG_HEIGHT], pixel_bytes=-(-bits // 8))
 
 
-def _tiff_tags(content: bytes) -> dict[int, int]:
-    """Tags of the first directory whose value is one SHORT, LONG or LONG8."""
+def _tiff_entries(content: bytes) -> Iterator[tuple[int, int, int | None]]:
+    """Tag, count and first value of the first directory's entries; the value None where it is no SHORT, LONG or
+    LONG8."""
     order = "<" if content[:2] == b"II" else ">"
     big = content[2:4] in (b"+\0", b"\0+")
     at = struct.unpack_from(order + ("Q" if big else "I"), content, 8 if big else 4)[0]
     count = struct.unpack_from(order + ("Q" if big else "H"), content, at)[0]
     at += 8 if big else 2
     entry, value_at = (20, 12) if big else (12, 8)
-    tags: dict[int, int] = {}
-    for index in range(min(count, _MAX_TAGS)):
-        tag, kind = struct.unpack_from(order + "HH", content, at + index * entry)
+    word = "Q" if big else "I"
+    for start in range(at, at + min(count, _MAX_TAGS) * entry, entry):
+        tag, kind, values = struct.unpack_from(order + "HH" + word, content, start)
         code = {3: "H", 4: "I", 16: "Q"}.get(kind)
+        value = None
         if code is not None:
-            tags[tag] = struct.unpack_from(order + code, content, at + index * entry + value_at)[0]
-    return tags
+            fits = values * struct.calcsize(order + code) <= struct.calcsize(order + word)
+            where = start + value_at if fits else struct.unpack_from(order + word, content, start + value_at)[0]
+            value = struct.unpack_from(order + code, content, where)[0] if tag in _READ_TAGS else 0
+        yield tag, values, value
 
 
 def _exif_orientation(exif: bytes) -> int:
@@ -217,7 +233,8 @@ def _exif_orientation(exif: bytes) -> int:
     if not exif.startswith(_TIFF_MAGIC):
         return 1
     try:
-        orientation = _tiff_tags(exif).get(_TAG_ORIENTATION, 1)
+        found = [value for tag, _, value in _tiff_entries(exif) if tag == _TAG_ORIENTATION and value is not None]
+        orientation = found[-1] if found else 1
     except struct.error:
         return 1
     return orientation if 1 <= orientation <= 8 else 1

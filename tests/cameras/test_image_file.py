@@ -109,6 +109,41 @@ def test_exif_orientation_in_big_endian_and_damaged_exif() -> None:
         assert decode_image(content, MAX_PIXELS).shape == shape
 
 
+def tiff(*entries: tuple[int, int, int, int], beyond: bytes = b"") -> bytes:
+    """A TIFF's first directory, (tag, type, count, value) each; an offset counts from the end of the directory."""
+    head = b"II*\0\x08\0\0\0" + struct.pack("<H", len(entries))
+    end = len(head) + 12 * len(entries) + 4
+    for tag, kind, count, value in entries:
+        content = struct.pack("<I", value + end if count > 2 else value)
+        head += struct.pack("<HHI", tag, kind, count) + content
+    return head + bytes(4) + beyond
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [(256, 3, 1, 40_000), (256, 3, 1, 10), (257, 3, 1, 40_000), (257, 3, 1, 10)],
+        [(256, 9, 1, 40_000), (256, 3, 1, 10), (257, 3, 1, 10)],
+        [(256, 3, 2, 10), (257, 3, 1, 10)],
+        [(256, 3, 1, 10), (257, 3, 1, 10), (277, 3, 1, 4), (277, 3, 1, 1)],
+    ],
+    ids=["twice", "of another type", "of two values", "samples twice"],
+)
+def test_tiff_in_whose_size_readers_may_differ_is_refused(entries: list[tuple[int, int, int, int]]) -> None:
+    with pytest.raises(FrameError, match="damaged within its header"):
+        decode_image(tiff(*entries), MAX_PIXELS)
+
+
+def test_pixels_of_many_bytes_count_as_more_before_they_are_decoded() -> None:
+    deep = encoded(np.zeros((30, 40, 3), np.float64), ".tiff")
+    assert decode_image(deep, 3 * 1200).shape == (30, 40, 3)
+    with pytest.raises(FrameError, match="40x30 pixels of 24 bytes; expected at most 8"):
+        decode_image(deep, 3 * 1200 - 1)
+    size = [(256, 3, 1, 30_000), (257, 3, 1, 1_000), (258, 3, 4, 0), (277, 3, 1, 4)]
+    with pytest.raises(FrameError, match="30000x1000 pixels of 32 bytes"):
+        decode_image(tiff(*size, beyond=struct.pack("<4H", 64, 64, 64, 64)), 50_000_000)
+
+
 def test_see_through_text_is_readable_whether_white_or_black(tmp_path: Path) -> None:
     for ink in (0, 255):
         text = np.zeros((40, 120, 4), np.uint8)
