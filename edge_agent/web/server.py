@@ -120,7 +120,7 @@ class Server:
                 ws="none",
                 lifespan="off",
                 log_config=None,
-                log_level="warning",
+                log_level="error",  # its warnings are of what strangers send, one for each
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,

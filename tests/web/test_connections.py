@@ -109,6 +109,14 @@ def test_request_that_comes_in_pieces_is_answered(port: int) -> None:
         assert connection.recv(20).startswith(b"HTTP/1.1 200")
 
 
+def test_what_strangers_send_fills_no_log(port: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.clear()
+    for said in (b"\x16\x03\x01 hello\r\n\r\n", b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"):
+        with connected(port, said) as connection:
+            assert connection.recv(20).startswith(b"HTTP/1.1 4")
+    assert caplog.messages == []
+
+
 def test_answers_that_nobody_takes_are_given_up(port: int) -> None:
     wanted = b"GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with connected(port) as connection:
