@@ -157,7 +157,7 @@ class Expectations:
             return {str(name): Expected.model_validate_json(json.dumps(each)) for name, each in stored.items()}
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, AttributeError) as exc:
+        except (OSError, ValueError, AttributeError, RecursionError) as exc:
             log.warning("%s cannot be read, so the settings' expectations hold: %s", self._file, in_one_line(exc))
             return {}
 

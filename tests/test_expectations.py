@@ -116,8 +116,11 @@ def test_disk_that_keeps_nothing_is_told_and_the_expectation_holds(tmp_path: Pat
     assert "in force, until the next start alone" in report["detail"]
 
 
-def test_damaged_file_is_as_good_as_none(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text('{"line1": {"id": 7}}')
+@pytest.mark.parametrize(
+    "content", ['{"line1": {"id": 7}}', "", "[]", "[" * 200_000, "\0"], ids=["id", "none", "list", "deep", "nul"]
+)
+def test_damaged_file_is_as_good_as_none(tmp_path: Path, content: str) -> None:
+    (tmp_path / FILE).write_text(content)
     assert Plant(tmp_path / FILE).id == Plant().id
 
 
