@@ -96,27 +96,13 @@ def run_agent(
         vitals = Vitals()
         mailbox = Mailbox(on_drop=partial(vitals.count, event="dropped"))
         cameras = [capture(name, camera, mailbox, vitals) for name, camera in config.cameras.items()]
-        clock, events = DeviceClock(), Events(opened.enter_context(keeping_events(config)))
-        tell_of_run_before(words, events)
-        outbox = open_outbox(config.outbox, clock, events.say)
-        opened.callback(outbox.close)
-        board = Board(outbox)
-        before = None if words is None else words.before
-        page = AgentWebSite(config, board, models_dir, access, before) if config.web.enabled else None
-        put = outbox.put if page is None else page.overhearing(outbox.put)
-        events.attach(put)
+        links = opened.enter_context(connected(config, models_dir, access, words))
         for camera in cameras:
-            camera.number_from(outbox.next_seq(camera.name))
-        publisher = opened.enter_context(publishing(config, outbox, board, events))
-        board.say_health("starting", reason="loading models")
+            camera.number_from(links.outbox.next_seq(camera.name))
         enter("loading models")
-        if page is not None:
-            opened.enter_context(web_page(page, publisher.inbound, events.say))
-        remote = None
-        if access is not None:
-            remote = opened.enter_context(remote_control(access, publisher, board, put, clock))
-        report = BuildReport(board, notifier, stop, enter)
+        report = BuildReport(links.board, notifier, stop, enter)
         meanwhile = config.backend.tensorrt.serve_while_building
+        clock = links.clock
         pipeline = opened.enter_context(
             load_pipeline(config, models_dir, report, serve_while_building=meanwhile, clock=clock.unix_if_trusted)
         )
@@ -126,17 +112,12 @@ def run_agent(
             raise StoppedEarly
         calibration_dir = find_calibration_dir(config.calibration.directory, models_dir)
         recorder = opened.enter_context(recording(config.calibration, calibration_dir))
-        results = opened.enter_context(
-            taking(config, put, clock, recorder, expecting(config, board, clock, access, pipeline), events.say)
-        )
-        agent = Agent(pipeline, mailbox, cameras, outbox, board, vitals, results, publisher, clock)
+        results = opened.enter_context(taking(config, links, recorder, expecting(config, links, access, pipeline)))
+        agent = Agent(pipeline, mailbox, cameras, links.outbox, links.board, vitals, results, links.publisher, clock)
         opened.callback(agent.uploads.close)
         agent.calibrating = ProgressWatch(calibration_dir / PROGRESS_FILE)
-        if remote is not None:
-            agent.open_to(remote)
-        if page is not None:
-            page.open_to(agent)
-        report_to = opened.enter_context(outlets(config, put))
+        agent.open_to(links)
+        report_to = opened.enter_context(outlets(config, links.put))
         agent.sampler = opened.enter_context(sampler(config, agent, report_to))
         opened.enter_context(running(cameras))
         notifier.ready(f"reading {len(cameras)} cameras")
@@ -145,6 +126,47 @@ def run_agent(
         enter("stopping")
         return agent.leave(stop, notifier)
     return None
+
+
+@dataclass(frozen=True)
+class Links:
+    """What joins the agent to the world outside, from before there are engines on. `put` takes messages to the outbox,
+    past the page where there is one."""
+
+    clock: DeviceClock
+    events: Events
+    outbox: Outbox
+    put: Callable[[Message], None]
+    board: Board
+    publisher: Publisher
+    page: AgentWebSite | None
+    remote: RemoteControl | None
+
+
+@contextmanager
+def connected(
+    config: Config, models_dir: Path, access: RemoteAccess | None, words: LastWords | None
+) -> Iterator[Links]:
+    """The agent says how it is, and hears what it is asked, inside."""
+    with ExitStack() as opened:
+        clock, events = DeviceClock(), Events(opened.enter_context(keeping_events(config)))
+        tell_of_run_before(words, events)
+        outbox = open_outbox(config.outbox, clock, events.say)
+        opened.callback(outbox.close)
+        board = Board(outbox)
+        before = None if words is None else words.before
+        page = AgentWebSite(config, board, models_dir, access, before) if config.web.enabled else None
+        put = outbox.put if page is None else page.overhearing(outbox.put)
+        events.attach(put)
+        publisher = opened.enter_context(publishing(config, outbox, board, events))
+        board.say_health("starting", reason="loading models")
+        if page is not None:
+            opened.enter_context(web_page(page, publisher.inbound, events.say))
+        remote = None
+        if access is not None:
+            now = clock.unix_if_trusted
+            remote = opened.enter_context(RemoteControl(access, publisher.inbound, board.say, put, now))
+        yield Links(clock, events, outbox, put, board, publisher, page, remote)
 
 
 def tell_of_run_before(words: LastWords | None, events: Events) -> None:
@@ -200,11 +222,15 @@ class Agent:
             if until_end and frame is None and all(status.state in ("ended", "disabled") for status in statuses):
                 return
 
-    def open_to(self, remote: RemoteControl) -> None:
-        """From now on the main loop does what comes from afar, and results say under which configuration they are."""
-        self.remote = remote
-        self.results.config_version = lambda: remote.config_version
-        remote.open_to(AgentSite(self))
+    def open_to(self, links: Links) -> None:
+        """From now on the main loop does what comes from afar, results say under which configuration they are, and the
+        page shows what is read."""
+        if (remote := links.remote) is not None:
+            self.remote = remote
+            self.results.config_version = lambda: remote.config_version
+            remote.open_to(AgentSite(self))
+        if links.page is not None:
+            links.page.open_to(self)
 
     def hear_remote(self) -> str | None:
         """Does what came from afar; why the process is to start afresh, None while it is not."""
@@ -356,13 +382,6 @@ def sampler(config: Config, agent: Agent, report_to: Callable[[Message], None]) 
     return Sampler([*probes, watch.probe()], sections, config.telemetry.interval_s, report_to, beat=look)
 
 
-def remote_control(
-    access: RemoteAccess, publisher: Publisher, board: Board, put: Callable[[Message], None], clock: DeviceClock
-) -> RemoteControl:
-    """The way in for changes and commands from afar."""
-    return RemoteControl(access, publisher.inbound, board.say, put, clock.unix_if_trusted)
-
-
 def shown_state(status: CameraStatus) -> CameraState:
     """A camera's state in the words of the contract; the reason tells the rest."""
     if status.state == "starting" or status.state == "ended":  # noqa: PLR1714 - two comparisons narrow the type
@@ -384,32 +403,25 @@ def recording(config: CalibrationConfig, calibration_dir: Path) -> Iterator[Fram
         yield recorder
 
 
-def expecting(
-    config: Config, board: Board, clock: DeviceClock, access: RemoteAccess | None, pipeline: Pipeline
-) -> Expectations:
+def expecting(config: Config, links: Links, access: RemoteAccess | None, pipeline: Pipeline) -> Expectations:
     """What items must say, by whose patterns `pipeline` reads from now on; what the plant says of it outlives a restart
     where anything from afar does."""
     file = None if access is None else access.store.folder.parent / EXPECTED_FILE
-    expectations = Expectations(config, board.say, file, clock.unix, clock.monotonic)
+    expectations = Expectations(config, links.board.say, file, links.clock.unix, links.clock.monotonic)
     pipeline.masks = expectations.masks
     return expectations
 
 
 @contextmanager
 def taking(
-    config: Config,
-    put: Callable[[Message], None],
-    clock: DeviceClock,
-    recorder: FrameRecorder | None,
-    expectations: Expectations,
-    tell: Callable[[str, str], None],
+    config: Config, links: Links, recorder: FrameRecorder | None, expectations: Expectations
 ) -> Iterator[Results]:
     """Readings are taken, inside; at the end the items that are open are decided and put out."""
-    directory = find_evidence_dir(config)
+    directory, clock, put = find_evidence_dir(config), links.clock, links.put
     with ExitStack() as opened:
         evidence = None
         if directory is not None:
-            evidence = opened.enter_context(EvidenceStore(directory, config.evidence, tell, clock.unix))
+            evidence = opened.enter_context(EvidenceStore(directory, config.evidence, links.events.say, clock.unix))
         inspection = opened.enter_context(Inspection(config, put, clock, expectations, evidence))
         yield Results(put, clock, NoTextLimit(config.pipeline.no_text_interval_s), recorder, inspection)
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import psutil
 import pytest
 
-from edge_agent.agent import Agent, expecting, running
+from edge_agent.agent import Agent, Links, expecting, running
 from edge_agent.agent_report import figures, precision_of
 from edge_agent.backends.base import Array, Condition, Feed, Profile, TensorSpec
 from edge_agent.backends.ort import OrtBackend
@@ -185,8 +185,9 @@ def test_pipeline_reads_by_the_patterns_that_are_expected() -> None:
     camera = {"kind": "folder", "source": "x", "expected": rules}
     config = patched(Config(), {"cameras": {"left": camera}})
     pipeline = made_pipeline(no_text)
-    clock, nothing = DeviceClock(), cast(Any, None)
-    expectations = expecting(config, Board(nothing), clock, None, pipeline)
+    nothing = cast(Any, None)
+    links = Links(DeviceClock(), nothing, nothing, nothing, Board(nothing), nothing, None, None)
+    expectations = expecting(config, links, None, pipeline)
     assert {name: mask.text for name, mask in pipeline.masks("left", None).items()} == {"lot": "L9999A"}
     expectations.tune(patched(config, {"cameras": {"left": {"expected": []}}}))
     assert pipeline.masks("left", None) == {}
