@@ -457,6 +457,23 @@ class TestEverywhere:
         ]
         assert all(where["seen"] for where in reached), reached
 
+    def test_card_that_is_replaced_hands_the_keyboard_on(self, page: Page) -> None:
+        name = page.evaluate("""async () => {
+            const { Strip } = await import("/page/strip.js");
+            const strip = new Strip();
+            const add = (id, value) => strip.add({ id, at: "2026-11-30T10:00:00Z", verdict: "PASS", reasons: [],
+                fields: [{ name: "lot", value }], lines: [], crop: null });
+            document.body.append(strip.element);
+            add("a", "L1");
+            add("b", "L2");
+            strip.list.children[1].querySelector("button").focus();
+            add("a", "L3");
+            const name = document.activeElement.getAttribute("aria-label");
+            strip.element.remove();
+            return name;
+        }""")
+        assert "L3" in name
+
     def test_language_and_brightness_are_switched_and_stay(self, page: Page) -> None:
         page.locator("summary").click()
         page.locator("label", has_text="Dark").click()

@@ -18,20 +18,19 @@ export class Strip {
     this.#count();
   }
 
-  /** Puts an entry in front; one with the same id is replaced. */
+  /** Puts an entry in front; one with the same id is replaced. Who is on a card that goes is led on. */
   add(entry) {
     const before = this.entries.findIndex((one) => one.id === entry.id);
-    if (before >= 0) {
-      this.entries.splice(before, 1);
-      this.list.children[before].remove();
-    }
+    const replaced = this.list.children[before];
+    if (replaced) this.entries.splice(before, 1);
     const atStart = this.list.scrollLeft < 8;
     this.entries.unshift(entry);
     this.list.prepend(card(entry));
+    if (replaced) takeAway(replaced, this.list.firstElementChild);
     if (atStart) this.list.scrollLeft = 0;
     while (this.entries.length > SHOWN) {
       this.entries.pop();
-      this.list.lastElementChild.remove();
+      takeAway(this.list.lastElementChild, this.list.lastElementChild.previousElementSibling);
     }
     this.#count();
   }
@@ -55,6 +54,11 @@ export class Strip {
         ]),
     );
   }
+}
+
+function takeAway(going, other) {
+  if (going.contains(document.activeElement)) other.querySelector("button").focus({ preventScroll: true });
+  going.remove();
 }
 
 function card(entry) {
