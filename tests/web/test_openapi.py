@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import random
 import string
@@ -54,6 +55,15 @@ def test_every_endpoint_is_described() -> None:
         assert ("401" in operation["responses"]) is (not endpoint.free or endpoint.path == "/v1/login")
 
 
+@pytest.fixture
+def whole_floats() -> None:
+    """ONNX Runtime has the thread that loads a model flush the smallest floats to zero, and tests before this one do;
+    hypothesis draws none then."""
+    default_environment = ctypes.c_void_p(-1)  # FE_DFL_ENV of <fenv.h>, on x86-64 and 64-bit ARM alike
+    assert ctypes.CDLL("libm.so.6").fesetenv(default_environment) == 0
+
+
+@pytest.mark.usefixtures("whole_floats")
 @pytest.mark.parametrize("label", OPERATIONS)
 def test_whatever_is_sent_is_answered_as_described(door: Door, label: str) -> None:
     operation = OPERATIONS[label]
