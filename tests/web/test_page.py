@@ -458,6 +458,7 @@ class TestEverywhere:
         assert all(where["seen"] for where in reached), reached
 
     def test_card_that_is_replaced_hands_the_keyboard_on(self, page: Page) -> None:
+        expect(page.locator('nav a[href="#/live"]')).to_be_visible()  # the page's texts are there
         name = page.evaluate("""async () => {
             const { Strip } = await import("/page/strip.js");
             const strip = new Strip();
