@@ -30,7 +30,7 @@ from edge_agent.no_text import NoTextLimit
 from edge_agent.records import Frame, Message, Reading
 from edge_agent.remote.control import RemoteAccess
 from edge_agent.settings.validation import NAME_PATTERN
-from edge_agent.telemetry.history import find_history_dir, find_segments
+from edge_agent.telemetry.history import find_history_dir, history_lines
 from edge_agent.transports.base import Inbound
 from edge_agent.verify.expectation import Expectation
 from edge_agent.web.history import Charts
@@ -216,10 +216,7 @@ class AgentWebSite:
     def reports(self, since_at: float) -> Iterator[bytes]:
         """Telemetry messages on disk, of segments that were written to since then."""
         directory = find_history_dir(self._begun) if self._begun.telemetry.keep_s else None
-        for path in find_segments(directory) if directory is not None and directory.is_dir() else []:
-            if path.stat().st_mtime >= since_at:
-                with path.open("rb") as file:
-                    yield from file
+        return iter(()) if directory is None else history_lines(directory, since_at)
 
     def read(self, content: bytes, camera: str | None) -> Future[Reading]:
         """Reads an image file's bytes between two frames."""

@@ -17,7 +17,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -146,17 +146,21 @@ def find_segments(directory: Path) -> list[Path]:
     )
 
 
-def read_history(directory: Path, since_at: float = 0.0) -> Iterator[dict[str, Any]]:
-    """The messages of segments that were written to since then (unix s), oldest first; half lines are left out."""
+def history_lines(directory: Path, since_at: float = 0.0) -> Iterator[bytes]:
+    """The lines of segments that were written to since then (unix s), oldest first; the last of one may be half. A
+    segment that makes room for newer ones meanwhile is passed over."""
     for path in find_segments(directory) if directory.is_dir() else []:
-        if path.stat().st_mtime < since_at:
-            continue
-        with path.open("rb") as file:
-            for line in file:
-                try:
-                    yield dict(json.loads(line))
-                except ValueError:
-                    continue
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime >= since_at:
+                with path.open("rb") as file:
+                    yield from file
+
+
+def read_history(directory: Path, since_at: float = 0.0) -> Iterator[dict[str, Any]]:
+    """The messages among `history_lines`; half lines are left out."""
+    for line in history_lines(directory, since_at):
+        with suppress(ValueError):
+            yield dict(json.loads(line))
 
 
 def _number(path: Path) -> int:

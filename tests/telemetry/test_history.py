@@ -22,6 +22,7 @@ from edge_agent.telemetry.history import (
     History,
     find_history_dir,
     find_segments,
+    history_lines,
     keeping_events,
     read_history,
 )
@@ -209,3 +210,12 @@ def test_killed_writer_leaves_whole_lines_and_its_successor_goes_on(tmp_path: Pa
     with History(tmp_path, 86_400, 64 * MIB) as history:
         history.append(report(-1))
     assert numbers(tmp_path) == [*killed, -1]
+
+
+def test_segment_that_makes_room_while_others_are_read_costs_its_own_lines_alone(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        (tmp_path / f"{number:08}.jsonl").write_bytes(b'{"n":%d}\n' % number)
+    lines = history_lines(tmp_path)
+    assert next(lines) == b'{"n":1}\n'
+    (tmp_path / "00000002.jsonl").unlink()
+    assert list(lines) == [b'{"n":3}\n']
