@@ -441,9 +441,7 @@ class Loader:
             return None
         spec = self.spec(settings.encoder, "text_embedding")
         assert spec.encoder is not None
-        tokenizer = require_files(spec, self.models_dir).tokenizer
-        if tokenizer is None:
-            raise ModelError(f"{spec.name} has no tokenizer; name one under source.files.tokenizer in its model.yaml")
+        tokenizer = self.tokenizer(spec)
         engine = self.engine("encode", spec, "full", values_of(spec.encoder, "max_tokens", "prefix"))
         return TextEncoder(engine, tokenizer, spec.encoder.max_tokens, spec.encoder.prefix)
 
@@ -452,11 +450,16 @@ class Loader:
             return None
         spec = self.spec(settings.tagger, "token_classification")
         assert spec.tagger is not None
+        tokenizer = self.tokenizer(spec)
+        engine = self.engine("tag", spec, "full", values_of(spec.tagger, "max_tokens", "labels"))
+        return TokenClassifier(engine, tokenizer, spec.tagger.labels, spec.tagger.max_tokens, spec.tagger.threshold)
+
+    def tokenizer(self, spec: ModelSpec) -> Path:
+        """The model's tokenizer file; ModelError where it has none."""
         tokenizer = require_files(spec, self.models_dir).tokenizer
         if tokenizer is None:
             raise ModelError(f"{spec.name} has no tokenizer; name one under source.files.tokenizer in its model.yaml")
-        engine = self.engine("tag", spec, "full", values_of(spec.tagger, "max_tokens", "labels"))
-        return TokenClassifier(engine, tokenizer, spec.tagger.labels, spec.tagger.max_tokens, spec.tagger.threshold)
+        return tokenizer
 
     def spec(self, name: str, task: Task) -> ModelSpec:
         """The declared model, which must be for `task`."""
