@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from edge_agent import config as configuration
 from edge_agent.commands import bench_outbox, bench_power
+from edge_agent.commands.options import READ_WITH, add_settings_options
 from edge_agent.config import Config
 from edge_agent.errors import ConfigError
 
@@ -65,8 +66,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--seconds", type=seconds, default=10.0, help="how long to measure (default: %(default)s)")
     parser.add_argument("--warm-up-s", type=seconds, default=2.0, help="uncounted before that (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="settings to read with (default: built in)")
-    parser.add_argument("--models-dir", type=Path, metavar="DIR", help="where the models are (default: as configured)")
+    add_settings_options(parser, READ_WITH)
     parser.add_argument("--power-modes", action="store_true", help="a Jetson: in each power mode, which needs root")
     parser.add_argument("--nvpmodel", default="nvpmodel", metavar="TOOL", help="what sets them (default: %(default)s)")
     bench_outbox.add_options(parser)

@@ -16,6 +16,7 @@ from edge_agent.backends.base import Profile
 from edge_agent.backends.build_job import BuildProgress
 from edge_agent.backends.plan import PRECISIONS, PlanUnusable, model_name
 from edge_agent.backends.trt_settings import TrtSettings
+from edge_agent.commands.options import AGENTS, add_settings_options
 from edge_agent.config import Config
 from edge_agent.errors import EXIT_OK, ConfigError, ModelError
 from edge_agent.models.spec import ModelSpec, Variant, find_models_dir, require_files
@@ -43,8 +44,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "--layer-details", action="store_true", help="plans tell types and kernels too, for `bench --layers`"
     )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="the agent's settings (default: built in)")
-    parser.add_argument("--models-dir", type=Path, metavar="DIR", help="where the models are (default: as configured)")
+    add_settings_options(parser, AGENTS)
     tuning = parser.add_argument_group(
         "tuning", "The agent loads only plans built with the options that its settings have (backend.tensorrt)."
     )

@@ -13,6 +13,7 @@ from typing import IO, Any, get_args
 from edge_agent import config as configuration
 from edge_agent.calibrate.job import CalibrationJob, CalibrationProgress, Said
 from edge_agent.calibrate.wish import MethodChoice, Source, Wish
+from edge_agent.commands.options import AGENTS, add_settings_options
 from edge_agent.errors import EXIT_OK, ConfigError
 from edge_agent.models.spec import find_models_dir
 
@@ -45,8 +46,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--method", choices=get_args(MethodChoice), default="recipe", help="how ranges are chosen (default: the recipe)"
     )
     parser.add_argument("--dry-run", action="store_true", help="do and report everything, promote nothing")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="the agent's settings (default: built in)")
-    parser.add_argument("--models-dir", type=Path, metavar="DIR", help="where the models are (default: as configured)")
+    add_settings_options(parser, AGENTS)
     parser.set_defaults(func=run)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edge_agent import config as config_file
+from edge_agent.commands.options import READ_WITH, add_settings_options
 from edge_agent.commands.output import leave_quietly
 from edge_agent.config import CameraConfig, Config
 from edge_agent.errors import CameraError, ConfigError, FrameError
@@ -68,11 +69,10 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         default=MAX_PIXELS,
         help="largest picture read (default: %(default)s)",
     )
-    parser.add_argument("--config", metavar="FILE", type=Path, help="settings to read with (default: built in)")
     parser.add_argument(
         "--camera", metavar="NAME", help="read in this camera's regions, and give verdicts by what it expects"
     )
-    parser.add_argument("--models-dir", metavar="DIR", type=Path, help="where the models are (default: as configured)")
+    add_settings_options(parser, READ_WITH)
     parser.set_defaults(func=run)
 
 

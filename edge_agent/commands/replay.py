@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from edge_agent import config as config_file
-from edge_agent.commands.read import open_pipeline, printable
+from edge_agent.commands.options import READ_WITH, add_settings_options
+from edge_agent.commands.read import MAX_PIXELS, open_pipeline, printable
 from edge_agent.config import Config
 from edge_agent.errors import ConfigError, FrameError, in_one_line
 from edge_agent.records import Frame, Reading, json_bytes
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 READINGS = "readings.jsonl"
 SAME_PLACE = 0.3  # intersection over union from which on two boxes are one line
-MAX_PIXELS = 50_000_000
 
 DESCRIPTION = """\
 Reads kept evidence again, with the engines and settings of today, and prints what differs from then. Dates are compared
@@ -51,8 +51,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument("what", metavar="WHAT", help="an evidence id, or a folder")
     parser.add_argument("--json", action="store_true", help="one object a line")
-    parser.add_argument("--config", metavar="FILE", type=Path, help="settings to read with (default: built in)")
-    parser.add_argument("--models-dir", metavar="DIR", type=Path, help="where the models are (default: as configured)")
+    add_settings_options(parser, READ_WITH)
     parser.set_defaults(func=run)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from edge_agent import config as configuration
 from edge_agent.artefacts import Artefacts, ArtefactUnusable, find_calibration_dir
 from edge_agent.calibrate.progress import PROGRESS_FILE, ProgressWatch
+from edge_agent.commands.options import AGENTS, add_settings_options
 from edge_agent.errors import EXIT_OK, CalibrationRefused
 from edge_agent.models.spec import find_models_dir
 
@@ -27,8 +27,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument("model", metavar="MODEL", help="the model, such as ppocrv6-small-det")
     parser.add_argument("--to", metavar="WHAT", help="float, or the id of an artefact that is kept")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="the agent's settings (default: built in)")
-    parser.add_argument("--models-dir", type=Path, metavar="DIR", help="where the models are (default: as configured)")
+    add_settings_options(parser, AGENTS)
     parser.set_defaults(func=run)
 
 
