@@ -49,6 +49,7 @@ from edge_agent.telemetry.vitals import Vitals
 from tests.backends.small_models import echo_and_total
 from tests.broker import Broker, Observer, wait_until
 from tests.fakes import FakeCamera, FakeEngine, FakeTransport
+from tests.light import LIGHT
 from tests.test_messages import documented, strict
 
 # ---- the whole process ----------------------------------------------------------------------------------------------
@@ -63,12 +64,10 @@ def label_folder(folder: Path, count: int) -> Path:
 
 def config_file(folder: Path, port: int, cameras: dict[str, Any], **sections: dict[str, Any]) -> Path:
     path = folder / "config.yaml"
-    light: dict[str, Any] = {"detector": "ppocrv4-mobile-det", "recogniser": "ppocrv4-mobile-rec", "encoder": None}
-    light |= {"detector_min_side_px": 320, "detector_max_side_px": 640}  # as much as the labels need
     settings = {
         "device_id": "press7",
         "mqtt": {"port": port},
-        "pipeline": light,
+        "pipeline": LIGHT,
         "cameras": cameras,
         "telemetry": {"interval_s": 0.5},
         "outbox": {"path": "outbox.db"},

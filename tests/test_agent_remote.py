@@ -23,6 +23,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from edge_agent.remote.config_store import ConfigStore
 from tests.broker import Broker, Observer, Proxy, free_port, wait_until
+from tests.light import LIGHT
 from tests.test_agent import agent_process, label_folder, last
 
 # an answer comes within a second where the machine has nothing else to do; it never waits for what goes on beside
@@ -67,13 +68,11 @@ class Device:
         self.config = folder / "config.yaml"
         # as little work as does: the tests share the processor with it
         left = {"kind": "folder", "source": str(label_folder(folder / "left", 2)), "loop": True, "max_fps": 8}
-        light: dict[str, Any] = {"detector": "ppocrv4-mobile-det", "recogniser": "ppocrv4-mobile-rec", "encoder": None}
-        light |= {"detector_min_side_px": 320, "detector_max_side_px": 640}
         allowed = ["backend", "cameras", "fields", "log", "pipeline", "telemetry"]
         settings = {
             "device_id": "press7",
             "mqtt": {"port": port, "reconnect_min_s": 0.2},
-            "pipeline": light,
+            "pipeline": LIGHT,
             "cameras": {"left": left, **(more_cameras or {})},
             "telemetry": {"interval_s": 0.5},
             "outbox": {"path": str(folder / "outbox.db")},

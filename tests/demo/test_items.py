@@ -20,15 +20,9 @@ from edge_agent.models.spec import DEFAULT_MODELS_DIR, find_models_dir
 from edge_agent.verify.expectation import rule_to_json
 from tests.conftest import ROOT
 from tests.contract import check
+from tests.light import LIGHT
 
 MODELS = ROOT / DEFAULT_MODELS_DIR
-LIGHT = {
-    "detector": "ppocrv4-mobile-det",
-    "recogniser": "ppocrv4-mobile-rec",
-    "encoder": None,
-    "detector_min_side_px": 320,
-    "detector_max_side_px": 640,
-}
 
 
 def test_demo_expects_what_the_bakery_of_the_docs_expects() -> None:

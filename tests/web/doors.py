@@ -17,15 +17,9 @@ import httpx
 import pytest
 
 from tests.broker import free_port, wait_until
+from tests.light import LIGHT
 from tests.test_agent import label_folder
 
-LIGHT: dict[str, Any] = {
-    "detector": "ppocrv4-mobile-det",
-    "recogniser": "ppocrv4-mobile-rec",
-    "encoder": None,
-    "detector_min_side_px": 320,
-    "detector_max_side_px": 640,
-}
 PASSWORD = "correct horse battery"
 
 
