@@ -33,15 +33,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the product has it; num
 
 import psutil
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from agent import pictures, rendered
-
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from benchmarks.agent import pictures, rendered
 from edge_agent.config import Config
 from edge_agent.demo.broker import free_port
 from edge_agent.demo.child import Child, started
 from edge_agent.models.spec import find_models_dir
 from edge_agent.pipeline import load_pipeline
 from edge_agent.records import Frame
+from tests.light import LIGHT
 
 VIEWERS = 3
 SETTLE_S = 2.0  # of a turn, before it is measured
@@ -49,13 +49,6 @@ CHARTS_EVERY_S = 5.0
 PACE_FPS = 5.0
 START_S = 120.0
 WARM_UP = 4  # pictures
-LIGHT = {
-    "detector": "ppocrv4-mobile-det",
-    "recogniser": "ppocrv4-mobile-rec",
-    "encoder": None,
-    "detector_min_side_px": 320,
-    "detector_max_side_px": 640,
-}
 
 
 def main() -> int:

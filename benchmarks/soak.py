@@ -40,10 +40,12 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from edge_agent.demo.broker import HOST, free_port, mosquitto
 from edge_agent.demo.child import Child, started
 from edge_agent.demo.labels import render_label, sample_labels
 from edge_agent.outbox.accounts import read_ledger
+from tests.light import LIGHT
 
 DEVICE = "soak"
 BASE = f"edge/{DEVICE}"
@@ -270,14 +272,7 @@ def settings(folder: Path, port: int) -> dict[str, Any]:
         "device_id": DEVICE,
         "mqtt": {"host": HOST, "port": port, "keepalive_s": 5, "reconnect_min_s": 0.5, "reconnect_max_s": 3.0},
         "outbox": {"path": str(folder / "outbox.db"), "historical_after_s": 3.0},
-        "pipeline": {
-            "detector": "ppocrv4-mobile-det",
-            "recogniser": "ppocrv4-mobile-rec",
-            "encoder": None,
-            "detector_min_side_px": 320,
-            "detector_max_side_px": 640,
-            "no_text_interval_s": 0.001,
-        },
+        "pipeline": {**LIGHT, "no_text_interval_s": 0.001},
         "cameras": cameras,
         "telemetry": {"interval_s": 2.0},
         "remote": {

@@ -1,4 +1,4 @@
-"""The section `pipeline` of agents that tests start: as little work as the labels that they read need."""
+"""The section `pipeline` of agents that tests and soaks start: as little work as the labels that they read need."""
 
 from __future__ import annotations
 

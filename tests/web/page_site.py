@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import cv2
 
@@ -22,6 +21,7 @@ from edge_agent.demo.scene import Conveyor
 from edge_agent.web.passwords import write_password
 from tests.artefact_site import BINDING, numbered
 from tests.broker import Broker, free_port, wait_until
+from tests.light import LIGHT
 
 # `edge-agent ...` whose calibrations are a child that says how far it is, waits for a file and refuses; nothing else
 CALIBRATING = """
@@ -91,11 +91,10 @@ class PageSite:
             "loop": True,
             "max_fps": 2,
         }
-        light: dict[str, Any] = {"detector": "ppocrv4-mobile-det", "recogniser": "ppocrv4-mobile-rec", "encoder": None}
         settings = {
             "device_id": "press7",
             "mqtt": {"port": broker.port, "reconnect_min_s": 0.2},
-            "pipeline": {**light, "detector_min_side_px": 320, "detector_max_side_px": 640},
+            "pipeline": LIGHT,
             "cameras": {"line1": camera},
             "items": {"mode": "still", "decide_within_ms": 900},
             "telemetry": {"interval_s": 0.5},
