@@ -21,10 +21,13 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.reader import OUR_MODELS  # noqa: E402
 from edge_agent.calibrate.text_error import edits  # noqa: E402
-from edge_agent.config import CameraConfig, Config, PipelineConfig, RoiConfig  # noqa: E402
+from edge_agent.config import Config  # noqa: E402
 from edge_agent.models.spec import find_models_dir  # noqa: E402
 from edge_agent.pipeline import Pipeline, load_pipeline  # noqa: E402
 from edge_agent.records import Frame  # noqa: E402
+from edge_agent.settings.cameras import CameraConfig  # noqa: E402
+from edge_agent.settings.pipeline import PipelineConfig  # noqa: E402
+from edge_agent.settings.roi import RoiConfig  # noqa: E402
 from tests.prints import dotted, turned  # noqa: E402
 
 DOTS = ((6, 2), (8, 3), (8, 2), (12, 4))  # px: pitch, radius

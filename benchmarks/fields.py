@@ -30,8 +30,8 @@ import numpy as np
 from noise import noised
 
 from edge_agent.backends.ort import OrtBackend
-from edge_agent.config import FieldsConfig
 from edge_agent.records import Field, Quad, TextBox, TextLine
+from edge_agent.settings.fields import FieldsConfig
 from edge_agent.stages.field_extractor import FieldExtractor
 from edge_agent.stages.text_encoder import TextEncoder
 

@@ -36,9 +36,12 @@ def edge_agent(models: str, threads: int, engines: Path, calibration: Path | Non
 
     `calibration`: the folder whose promoted INT8 models serve; without one every model runs in float.
     """
-    from edge_agent.config import BackendConfig, CalibrationConfig, Config, PipelineConfig
+    from edge_agent.config import Config
     from edge_agent.pipeline import load_pipeline
     from edge_agent.records import Frame
+    from edge_agent.settings.backend import BackendConfig
+    from edge_agent.settings.calibration import CalibrationConfig
+    from edge_agent.settings.pipeline import PipelineConfig
 
     detector, recogniser = OUR_MODELS[models]
     config = Config(

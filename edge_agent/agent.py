@@ -29,7 +29,7 @@ from edge_agent.cameras.capture import CaptureThread
 from edge_agent.cameras.repeat_log import RepeatLog
 from edge_agent.cameras.status import CameraStatus
 from edge_agent.clock import DeviceClock
-from edge_agent.config import CalibrationConfig, CameraConfig, Config, ThermalConfig
+from edge_agent.config import Config
 from edge_agent.cooling import Brake, Step, next_step
 from edge_agent.errors import ConfigError, EdgeAgentError, EngineError, FrameError, in_one_line
 from edge_agent.events import Events
@@ -50,6 +50,9 @@ from edge_agent.records import Frame, Message
 from edge_agent.remote.control import RemoteAccess, RemoteControl
 from edge_agent.results import Results
 from edge_agent.service import Notifier
+from edge_agent.settings.calibration import CalibrationConfig
+from edge_agent.settings.cameras import CameraConfig
+from edge_agent.settings.thermal import ThermalConfig
 from edge_agent.telemetry import SENSORS
 from edge_agent.telemetry.history import History, find_history_dir, keeping_events
 from edge_agent.telemetry.metrics import serving

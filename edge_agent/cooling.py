@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from edge_agent.cameras.capture import CaptureThread
-from edge_agent.config import ThermalConfig
+from edge_agent.settings.thermal import ThermalConfig
 from edge_agent.telemetry.watch import Signs
 
 # level -> share of the frames that are read, and how that is said

@@ -20,11 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from edge_agent.background import Background
-from edge_agent.config import Config, EvidenceConfig
+from edge_agent.config import Config
 from edge_agent.errors import in_one_line
 from edge_agent.files import make_room, write_atomically
 from edge_agent.outbox.opening import find_database
 from edge_agent.records import Frame, Quad, Reading, json_bytes
+from edge_agent.settings.evidence import EvidenceConfig
 from edge_agent.verify.expectation import Expectation, rule_to_json
 
 EVENT_KIND = "evidence_lost"

@@ -17,13 +17,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from edge_agent import messages
-from edge_agent.config import Config, Name
+from edge_agent.config import Config
 from edge_agent.errors import ConfigError, in_one_line
 from edge_agent.files import write_atomically
 from edge_agent.patterns import Pattern
 from edge_agent.records import Message, json_bytes
 from edge_agent.remote.bucket import Bucket
 from edge_agent.settings.expected import Rules
+from edge_agent.settings.scalars import Name
 from edge_agent.settings.section import Section
 from edge_agent.settings.strict_yaml import parse_json
 from edge_agent.settings.validation import Origin, validated

@@ -16,13 +16,14 @@ from typing import Any
 
 from edge_agent import messages
 from edge_agent.clock import DeviceClock
-from edge_agent.config import Config, ItemsConfig
+from edge_agent.config import Config
 from edge_agent.evidence import Evidence, EvidenceStore, crop_around
 from edge_agent.expectations import Expectations
 from edge_agent.items.draft import Draft
 from edge_agent.items.lane import Lane
 from edge_agent.items.triggers import Trigger, open_trigger
 from edge_agent.records import Frame, Item, Message, Reading, Verdict, reason_to_json
+from edge_agent.settings.items import ItemsConfig
 from edge_agent.verify.expectation import Expectation
 from edge_agent.verify.judge import Judgement, day_of, judge_item, judge_reading
 

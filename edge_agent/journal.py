@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TextIO
 
-from edge_agent.config import Config, LogConfig
+from edge_agent.config import Config
 from edge_agent.records import rfc3339
 from edge_agent.secrets import Secrets, read_password_file, url_secrets
+from edge_agent.settings.log import LogConfig
 
 log = logging.getLogger(__name__)
 

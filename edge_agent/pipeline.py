@@ -23,13 +23,17 @@ from edge_agent.backends.build_job import Report
 from edge_agent.backends.choose import choose_backend, look, open_backend
 from edge_agent.backends.plan import BuildOptions, find_plans_dir
 from edge_agent.backends.trt_settings import TrtSettings
-from edge_agent.config import BackendConfig, CatalogueConfig, Config, PipelineConfig, RoiConfig, TensorRtConfig
+from edge_agent.config import Config
 from edge_agent.errors import ConfigError, FrameError, ModelError
 from edge_agent.models import charset as charsets
 from edge_agent.models.spec import ModelSpec, Task, Variant, expected_files, require_files
 from edge_agent.patterns import Pattern
 from edge_agent.records import Code, Frame, Quad, Reading, TextBox, TextLine
 from edge_agent.served_model import ServedModel
+from edge_agent.settings.backend import BackendConfig, TensorRtConfig
+from edge_agent.settings.catalogue import CatalogueConfig
+from edge_agent.settings.pipeline import PipelineConfig
+from edge_agent.settings.roi import RoiConfig
 from edge_agent.stages.catalogue import read_catalogue
 from edge_agent.stages.code_reader import CodeReader
 from edge_agent.stages.field_extractor import Clock, FieldExtractor

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field, replace
 
 from edge_agent.cameras.image_file import decode_image
 from edge_agent.cameras.image_header import read_header
-from edge_agent.config import RoiConfig
 from edge_agent.errors import FrameError, in_one_line
 from edge_agent.mailbox import Mailbox
 from edge_agent.patterns import Pattern
 from edge_agent.records import Frame, Reading
+from edge_agent.settings.roi import RoiConfig
 from edge_agent.web.site import Refused
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from edge_agent import messages
 from edge_agent.artefacts import Artefacts, ArtefactUnusable, Promotion, find_calibration_dir
 from edge_agent.board import Board
 from edge_agent.calibrate.progress import PROGRESS_FILE, Progress, ProgressWatch
-from edge_agent.config import Config, RoiConfig
+from edge_agent.config import Config
 from edge_agent.errors import ConfigError
 from edge_agent.evidence import find_evidence, find_evidence_dir
 from edge_agent.last_words import Ending
@@ -29,6 +29,7 @@ from edge_agent.messages import EVENT_TOPIC, HEALTH_TOPIC, REPORTED_CONFIG_TOPIC
 from edge_agent.no_text import NoTextLimit
 from edge_agent.records import Frame, Message, Reading
 from edge_agent.remote.control import RemoteAccess
+from edge_agent.settings.roi import RoiConfig
 from edge_agent.settings.validation import NAME_PATTERN
 from edge_agent.telemetry.history import find_history_dir, history_lines
 from edge_agent.transports.base import Inbound

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from edge_agent.cameras import CAMERAS
-from edge_agent.config import CameraConfig
 from edge_agent.errors import CameraError
 from edge_agent.pipeline import Pipeline
+from edge_agent.settings.cameras import CameraConfig
 
 MARK = Path("unset")
 

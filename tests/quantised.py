@@ -17,11 +17,12 @@ from edge_agent.calibrate.groups import chosen_nodes, groups_of
 from edge_agent.calibrate.quantise import quantise, tensors_to_measure
 from edge_agent.calibrate.ranges import measure
 from edge_agent.calibrate.recipe import Recipe
-from edge_agent.config import Config, PipelineConfig
+from edge_agent.config import Config
 from edge_agent.demo.labels import render_label, sample_labels
 from edge_agent.models.spec import Task, find_models_dir
 from edge_agent.pipeline import load_pipeline
 from edge_agent.records import Frame
+from edge_agent.settings.pipeline import PipelineConfig
 
 LIGHT = PipelineConfig(detector="ppocrv4-mobile-det", recogniser="ppocrv4-mobile-rec", encoder=None)
 TASKS: dict[str, Task] = {"detect": "text_detection", "recognise": "text_recognition", "encode": "text_embedding"}

@@ -31,7 +31,7 @@ from edge_agent.cameras.base import Camera
 from edge_agent.cameras.capture import CaptureThread
 from edge_agent.cameras.status import CameraStatus
 from edge_agent.clock import DeviceClock
-from edge_agent.config import CameraConfig, Config, FieldsConfig, patched
+from edge_agent.config import Config, patched
 from edge_agent.demo.labels import render_label, sample_labels
 from edge_agent.errors import EdgeAgentError, EngineError, FrameError
 from edge_agent.mailbox import Mailbox
@@ -42,6 +42,8 @@ from edge_agent.publisher import Publisher
 from edge_agent.records import Frame, Message
 from edge_agent.results import Results
 from edge_agent.service import Notifier
+from edge_agent.settings.cameras import CameraConfig
+from edge_agent.settings.fields import FieldsConfig
 from edge_agent.stages.field_extractor import FieldExtractor
 from edge_agent.stages.text_detector import DetectorSettings, TextDetector
 from edge_agent.stages.text_recogniser import RecogniserSettings, TextRecogniser

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 from edge_agent.backends.base import Array, Feed
 from edge_agent.cameras.capture import CaptureThread
-from edge_agent.config import CameraConfig
 from edge_agent.mailbox import Mailbox
 from edge_agent.outbox.memory import MemoryOutbox
 from edge_agent.records import Frame, Reading
+from edge_agent.settings.cameras import CameraConfig
 from tests.test_agent import SILENT, EndlessCamera, made_agent, made_pipeline, no_text
 
 CAMERA = CameraConfig(kind="folder", source="made")

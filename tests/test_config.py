@@ -12,23 +12,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from edge_agent.config import (
-    LIVE,
-    CameraConfig,
-    Config,
-    MqttConfig,
-    PipelineConfig,
-    cautions,
-    changed_keys,
-    is_live,
-    load,
-    patched,
-    plain,
-    shown,
-    without_file,
-)
+from edge_agent.config import LIVE, Config, cautions, changed_keys, is_live, load, patched, plain, shown, without_file
 from edge_agent.errors import ConfigError
+from edge_agent.settings.cameras import CameraConfig
 from edge_agent.settings.keys import covers, entry_of, kinds_of, leaves, section_of, value_at
+from edge_agent.settings.mqtt import MqttConfig
+from edge_agent.settings.pipeline import PipelineConfig
 from edge_agent.settings.problems import dotted
 from edge_agent.settings.strict_yaml import dump, parse, parse_document
 from tests.conftest import ROOT

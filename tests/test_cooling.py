@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pytest
 
 from edge_agent.cameras.capture import CaptureThread
-from edge_agent.config import CameraConfig, ThermalConfig
 from edge_agent.cooling import Brake, Step, next_step
+from edge_agent.settings.cameras import CameraConfig
+from edge_agent.settings.thermal import ThermalConfig
 from edge_agent.telemetry.watch import Signs
 from tests.fakes import FakeCamera
 

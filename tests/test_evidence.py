@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from edge_agent import evidence as room
-from edge_agent.config import Config, EvidenceConfig, OutboxConfig
+from edge_agent.config import Config
 from edge_agent.evidence import (
     Crop,
     Evidence,
@@ -23,7 +23,9 @@ from edge_agent.evidence import (
     read_evidence,
 )
 from edge_agent.records import Frame, Quad, Reading
+from edge_agent.settings.evidence import EvidenceConfig
 from edge_agent.settings.expected import Rule
+from edge_agent.settings.outbox import OutboxConfig
 from edge_agent.verify.expectation import Expectation
 from tests.broker import wait_until
 

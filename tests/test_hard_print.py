@@ -11,11 +11,14 @@ from PIL import ImageFont
 
 from edge_agent.cameras.image_file import decode_image
 from edge_agent.cameras.pixels import to_bgr
-from edge_agent.config import CameraConfig, Config, PipelineConfig, RoiConfig
+from edge_agent.config import Config
 from edge_agent.models.spec import find_models_dir
 from edge_agent.patterns import Pattern
 from edge_agent.pipeline import Pipeline, load_pipeline
 from edge_agent.records import Frame, Reading
+from edge_agent.settings.cameras import CameraConfig
+from edge_agent.settings.pipeline import PipelineConfig
+from edge_agent.settings.roi import RoiConfig
 from edge_agent.stages.constrained import decode
 from tests.prints import DATE_AND_LOT, DEJAVU, Picture, dotted, drawn, turned
 

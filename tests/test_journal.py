@@ -17,9 +17,12 @@ import pytest
 
 from edge_agent.cameras.base import Clock
 from edge_agent.cameras.repeat_log import RepeatLog
-from edge_agent.config import CameraConfig, Config, LogConfig, MqttConfig
+from edge_agent.config import Config
 from edge_agent.journal import BURST, FloodGate, secrets_of, start_logging
 from edge_agent.secrets import Secrets
+from edge_agent.settings.cameras import CameraConfig
+from edge_agent.settings.log import LogConfig
+from edge_agent.settings.mqtt import MqttConfig
 
 
 @pytest.fixture(autouse=True)
@@ -208,7 +211,7 @@ def test_debug_lines_which_somebody_asked_for_are_all_written() -> None:
 
 UNFORESEEN = """
 import sys, threading
-from edge_agent.config import LogConfig
+from edge_agent.settings.log import LogConfig
 from edge_agent.journal import log_uncaught, start_logging
 from edge_agent.secrets import Secrets
 start_logging(LogConfig(format=sys.argv[1]), Secrets(["S3cret!pw"]))

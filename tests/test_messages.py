@@ -17,7 +17,7 @@ from edge_agent.agent import Agent
 from edge_agent.agent_report import agent_sections
 from edge_agent.cameras.status import CameraStatus
 from edge_agent.clock import DeviceClock
-from edge_agent.config import RESERVED_CAMERA_NAMES, CameraConfig, Config
+from edge_agent.config import Config
 from edge_agent.evidence import EvidenceStore
 from edge_agent.expectations import Expectations
 from edge_agent.inspection import Inspection
@@ -42,6 +42,7 @@ from edge_agent.records import (
     Vote,
 )
 from edge_agent.results import Results
+from edge_agent.settings.cameras import RESERVED_CAMERA_NAMES, CameraConfig
 from edge_agent.telemetry import SENSORS
 from edge_agent.telemetry.vitals import Vitals
 from edge_agent.telemetry.watch import BoardWatch

@@ -15,12 +15,13 @@ import zxingcpp
 
 from edge_agent.backends.base import Profile
 from edge_agent.backends.ort import OrtBackend, OrtEngine
-from edge_agent.config import Config, PipelineConfig
+from edge_agent.config import Config
 from edge_agent.demo.labels import render_label, sample_labels
 from edge_agent.errors import ConfigError, FrameError, ModelError
 from edge_agent.models.spec import ModelSpec, find_models_dir
 from edge_agent.pipeline import Pipeline, head_for, load_pipeline
 from edge_agent.records import Frame, json_bytes
+from edge_agent.settings.pipeline import PipelineConfig
 from tests.stages.labels import line
 
 LIGHT = PipelineConfig(detector="ppocrv4-mobile-det", recogniser="ppocrv4-mobile-rec", encoder=None)

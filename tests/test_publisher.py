@@ -16,12 +16,12 @@ import pytest
 
 from edge_agent import messages
 from edge_agent.clock import DeviceClock
-from edge_agent.config import MqttConfig
 from edge_agent.outbox.base import Outbox
 from edge_agent.outbox.disk import DiskOutbox, Limits
 from edge_agent.outbox.memory import MemoryOutbox
 from edge_agent.publisher import POISON_AFTER, Publisher
 from edge_agent.records import Message, Reading
+from edge_agent.settings.mqtt import MqttConfig
 from edge_agent.transports.base import Backoff, Outcome, Transport
 from edge_agent.transports.mqtt import MqttTransport
 from tests.broker import Broker, Observer, Proxy, free_port, wait_until

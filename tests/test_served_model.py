@@ -14,11 +14,12 @@ import pytest
 from edge_agent.artefacts import Artefacts, Binding
 from edge_agent.backends.base import Condition, Engine, Profile
 from edge_agent.backends.ort import OrtBackend
-from edge_agent.config import CalibrationConfig, Config
+from edge_agent.config import Config
 from edge_agent.errors import EngineError, ModelError
 from edge_agent.models.spec import find_models_dir
 from edge_agent.pipeline import Pipeline, load_pipeline, with_models
 from edge_agent.served_model import ServedModel
+from edge_agent.settings.calibration import CalibrationConfig
 from tests import artefact_site
 from tests.backends import fake_trt
 from tests.backends.small_models import mean_colour

@@ -8,11 +8,11 @@ import cv2
 import numpy as np
 import pytest
 
-from edge_agent.config import RoiConfig
 from edge_agent.errors import FrameError
 from edge_agent.mailbox import Mailbox
 from edge_agent.patterns import Pattern
 from edge_agent.records import Frame, Reading
+from edge_agent.settings.roi import RoiConfig
 from edge_agent.uploads import NAMES, Uploads, check_size
 from edge_agent.web.site import Refused
 from tests.broker import wait_until

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from edge_agent.cameras import CAMERAS
-from edge_agent.config import CameraConfig
 from edge_agent.errors import CameraError
 from edge_agent.registry import load
+from edge_agent.settings.cameras import CameraConfig
 
 Image = npt.NDArray[np.uint8]
 Array = npt.NDArray[Any]

@@ -15,8 +15,8 @@ from edge_agent.cameras.base import Camera, Clock, make_camera
 from edge_agent.cameras.reader import Put, Reader
 from edge_agent.cameras.repeat_log import RepeatLog
 from edge_agent.cameras.status import CameraStatus, CameraVitals
-from edge_agent.config import CameraConfig
 from edge_agent.errors import ConfigError
+from edge_agent.settings.cameras import CameraConfig
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from edge_agent.cameras.base import Image
 from edge_agent.cameras.gstreamer import csi_pipeline
 from edge_agent.cameras.native import NativeCapture, gstreamer_missing, prepare_opencv, timeouts
 from edge_agent.cameras.pixels import to_bgr
-from edge_agent.config import CameraConfig
 from edge_agent.errors import CameraError, ConfigError
+from edge_agent.settings.cameras import CameraConfig
 
 ARGUS_SOCKET = Path("/tmp/argus_socket")  # where nvargus-daemon listens
 CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))

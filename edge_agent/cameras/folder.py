@@ -10,8 +10,8 @@ from pathlib import Path
 from edge_agent.cameras.base import Clock, Image, NoFrameYet
 from edge_agent.cameras.image_file import SUFFIXES, read_image_file
 from edge_agent.cameras.pace import Pace, Paced
-from edge_agent.config import CameraConfig
 from edge_agent.errors import CameraError, FrameError
+from edge_agent.settings.cameras import CameraConfig
 
 DEFAULT_FPS = 10.0  # a folder has no pace of its own; live without max_fps goes at this one
 LOOK_EVERY_S = 0.5

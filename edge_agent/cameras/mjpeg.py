@@ -18,9 +18,9 @@ from edge_agent.cameras.base import Clock, Image
 from edge_agent.cameras.image_file import decode_image
 from edge_agent.cameras.jpeg import SpareBytes
 from edge_agent.cameras.native import prepare_opencv
-from edge_agent.config import CameraConfig
 from edge_agent.errors import CameraError, ConfigError, FrameError
 from edge_agent.secrets import Secrets, masked, url_password, url_secrets, url_user, with_password
+from edge_agent.settings.cameras import CameraConfig
 
 USUAL_PORTS = {"http": 80, "https": 443}
 MAX_LINE_BYTES = 8192

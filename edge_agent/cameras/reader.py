@@ -11,9 +11,9 @@ from edge_agent.cameras.base import Camera, Clock, Image, NoFrameYet
 from edge_agent.cameras.pace import Paced
 from edge_agent.cameras.repeat_log import RepeatLog
 from edge_agent.cameras.status import CameraVitals
-from edge_agent.config import CameraConfig
 from edge_agent.errors import CameraError, ConfigError, FrameError
 from edge_agent.records import Frame
+from edge_agent.settings.cameras import CameraConfig
 
 # Takes a frame; False when it cannot now, and wants to be offered the same frame again.
 Put = Callable[[Frame], bool]

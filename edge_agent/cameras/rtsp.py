@@ -10,9 +10,9 @@ from edge_agent.cameras.base import Image
 from edge_agent.cameras.gstreamer import rtsp_pipeline
 from edge_agent.cameras.native import NativeCapture, opencv_has, prepare_opencv, require_gstreamer, timeouts
 from edge_agent.cameras.pixels import to_bgr
-from edge_agent.config import CameraConfig
 from edge_agent.errors import CameraError, ConfigError
 from edge_agent.secrets import masked, read_password_file, with_password
+from edge_agent.settings.cameras import CameraConfig
 
 # tcp: FFmpeg's own choice may be UDP, which smears on a busy network and which firewalls drop. fpsprobesize 0: it
 # else waits for some 20 frames to guess the rate, which at 1 frame/s is 5 s, as long as the time-out for opening

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from edge_agent.cameras.base import Clock
-from edge_agent.config import CameraConfig
 from edge_agent.errors import ConfigError
+from edge_agent.settings.cameras import CameraConfig
 
 State = Literal["starting", "online", "stalled", "offline", "disabled", "ended"]
 

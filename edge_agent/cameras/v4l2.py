@@ -14,8 +14,8 @@ from edge_agent.cameras.base import Image
 from edge_agent.cameras.native import NativeCapture, prepare_opencv
 from edge_agent.cameras.path_identity import PathIdentity
 from edge_agent.cameras.pixels import to_bgr
-from edge_agent.config import CameraConfig
 from edge_agent.errors import CameraError
+from edge_agent.settings.cameras import CameraConfig
 
 log = logging.getLogger(__name__)
 

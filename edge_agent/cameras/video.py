@@ -14,8 +14,8 @@ from edge_agent.cameras.native import NativeCapture, opencv_has, prepare_opencv
 from edge_agent.cameras.pace import Pace
 from edge_agent.cameras.path_identity import PathIdentity
 from edge_agent.cameras.pixels import to_bgr
-from edge_agent.config import CameraConfig
 from edge_agent.errors import CameraError
+from edge_agent.settings.cameras import CameraConfig
 from edge_agent.settings.sources import is_address
 
 log = logging.getLogger(__name__)

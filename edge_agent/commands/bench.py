@@ -266,7 +266,7 @@ def shape(text: str) -> tuple[str, Shape]:
 def pictures(folder: Path) -> list[Image]:
     """The folder's first MAX_PICTURES pictures, read as a folder camera reads them."""
     from edge_agent.cameras.image_file import read_image_file
-    from edge_agent.config import CameraConfig
+    from edge_agent.settings.cameras import CameraConfig
 
     if not folder.is_dir():
         raise ConfigError(f"--frames {folder} is not a folder; expected one with pictures")

@@ -16,8 +16,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edge_agent.config import Config, MqttConfig, OutboxConfig
+from edge_agent.config import Config
 from edge_agent.errors import ConfigError, EdgeAgentError
+from edge_agent.settings.mqtt import MqttConfig
+from edge_agent.settings.outbox import OutboxConfig
 
 if TYPE_CHECKING:
     from edge_agent.outbox.base import Outbox

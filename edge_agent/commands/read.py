@@ -21,9 +21,10 @@ import numpy.typing as npt
 from edge_agent import config as config_file
 from edge_agent.commands.options import READ_WITH, add_settings_options
 from edge_agent.commands.output import leave_quietly
-from edge_agent.config import CameraConfig, Config
+from edge_agent.config import Config
 from edge_agent.errors import CameraError, ConfigError, FrameError
 from edge_agent.records import Field, Frame, Reading, json_bytes, reason_to_json
+from edge_agent.settings.cameras import CameraConfig
 
 if TYPE_CHECKING:
     from edge_agent.patterns import Pattern

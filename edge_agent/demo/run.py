@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
-from edge_agent.config import WebConfig, load
+from edge_agent.config import load
 from edge_agent.demo.broker import Broker, open_broker
 from edge_agent.demo.child import Child, started
 from edge_agent.demo.scorecard import Scorecard
@@ -32,6 +32,7 @@ from edge_agent.demo.video import SampleVideo, sample_video
 from edge_agent.errors import EXIT_OK, EXIT_SOFTWARE, ConfigError
 from edge_agent.settings import strict_yaml
 from edge_agent.settings.sources import STORED_KINDS
+from edge_agent.settings.web import WebConfig
 
 CAMERA = "line1"
 DEVICE = "demo"

@@ -13,9 +13,9 @@ import numpy as np
 
 from edge_agent.cameras.base import Image, NoFrameYet, make_camera
 from edge_agent.cameras.native import prepare_opencv
-from edge_agent.config import CameraConfig
 from edge_agent.doctor.base import Patient, Row
 from edge_agent.errors import CameraError, ConfigError, FrameError
+from edge_agent.settings.cameras import CameraConfig
 
 SHARED_KINDS = ("folder", "rtsp", "video")  # that more than one may open
 DARK = 8  # mean of 255 below which nothing is to be seen

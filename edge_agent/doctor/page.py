@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from edge_agent.config import WebConfig
 from edge_agent.doctor.base import Patient, Row
 from edge_agent.doctor.packages import version_of
 from edge_agent.errors import ConfigError
+from edge_agent.settings.web import WebConfig
 from edge_agent.web.passwords import read_password_hash, read_tokens
 
 PACKAGES = ("starlette", "uvicorn")

@@ -12,9 +12,9 @@ from typing import Protocol
 
 import gpiod
 
-from edge_agent.config import TriggerConfig
 from edge_agent.items.signal_thread import WAIT_S, SignalTrigger
 from edge_agent.items.triggers import Fire
+from edge_agent.settings.trigger import TriggerConfig
 
 CONSUMER = "edge-agent"
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from edge_agent.config import ItemsConfig
 from edge_agent.items.draft import DecidedBy, Draft
 from edge_agent.items.tracker import ConveyorTracker, GatheringTracker, Sighting, StillTracker, Tracker
 from edge_agent.records import Frame, Item, Reading, Verdict
+from edge_agent.settings.items import ItemsConfig
 
 Judge = Callable[[Item], Verdict | None]
 Decided = Callable[[Draft, Item], None]

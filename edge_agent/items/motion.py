@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from edge_agent.config import TriggerConfig
 from edge_agent.frame_recorder import thumb_of
 from edge_agent.items.triggers import Fire, Trigger
 from edge_agent.records import Frame
+from edge_agent.settings.trigger import TriggerConfig
 
 
 class MotionTrigger(Trigger):

@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager
 
 from edge_agent.cameras.base import Clock
 from edge_agent.cameras.repeat_log import RepeatLog
-from edge_agent.config import TriggerConfig
 from edge_agent.errors import in_one_line
 from edge_agent.items.triggers import Fire, Trigger
+from edge_agent.settings.trigger import TriggerConfig
 
 log = logging.getLogger(__name__)
 

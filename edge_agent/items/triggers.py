@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from edge_agent import registry
-from edge_agent.config import TriggerConfig
 from edge_agent.records import Frame
+from edge_agent.settings.trigger import TriggerConfig
 
 Fire = Callable[[float], None]
 

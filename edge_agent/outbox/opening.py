@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from edge_agent.clock import DeviceClock
-from edge_agent.config import OutboxConfig
 from edge_agent.files import find_state_dir
 from edge_agent.outbox.base import Outbox
 from edge_agent.outbox.disk import DiskOutbox, Limits, Tell
 from edge_agent.outbox.memory import MemoryOutbox
+from edge_agent.settings.outbox import OutboxConfig
 
 
 def find_database(environ: Mapping[str, str] = os.environ) -> Path:

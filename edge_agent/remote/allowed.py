@@ -11,14 +11,16 @@ from typing import Any
 import psutil
 from pydantic import SecretStr
 
-from edge_agent.config import LOCAL_ONLY, CameraConfig, Config, RemoteConfig, plain, rebuilt
+from edge_agent.config import Config, plain, rebuilt
 from edge_agent.errors import ConfigError, ModelError
 from edge_agent.models.spec import ModelSpec, available, require_files
 from edge_agent.remote.addresses import address_refusal, host_of
 from edge_agent.remote.desired import ORIGIN, Desired, DesiredRefused, Refusal
 from edge_agent.secrets import masked
+from edge_agent.settings.cameras import CameraConfig
 from edge_agent.settings.keys import covers, flat, kinds_of, merge_patched, merged, model_at, tree_of, value_at, without
 from edge_agent.settings.problems import MAX_PROBLEMS, KeyPath, dotted
+from edge_agent.settings.remote import LOCAL_ONLY, RemoteConfig
 from edge_agent.settings.sources import STORED_KINDS, has_password, is_address
 
 MODEL_TASKS = {

@@ -17,13 +17,13 @@ from typing import Any
 from edge_agent import messages
 from edge_agent.cameras.base import Clock
 from edge_agent.cameras.repeat_log import RepeatLog
-from edge_agent.config import RemoteConfig
 from edge_agent.errors import ConfigError, EdgeAgentError, in_one_line
 from edge_agent.messages import CommandState
 from edge_agent.records import Message
 from edge_agent.remote.bucket import Bucket
 from edge_agent.remote.commands import COMMANDS, Busy, Command, Desk
 from edge_agent.remote.seen_ids import Seen, SeenIds
+from edge_agent.settings.remote import RemoteConfig
 from edge_agent.settings.strict_yaml import parse_json
 from edge_agent.settings.validation import Origin, validated
 from edge_agent.transports.base import Inbound

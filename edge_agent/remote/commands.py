@@ -19,13 +19,16 @@ from edge_agent import __version__
 from edge_agent.artefacts import Artefacts, ArtefactUnusable, find_calibration_dir
 from edge_agent.calibrate.job import CalibrationJob
 from edge_agent.calibrate.wish import MethodChoice, Wish
-from edge_agent.config import CameraName, CommandName, Config, Name, plain
+from edge_agent.config import Config, plain
 from edge_agent.errors import CalibrationRefused, EdgeAgentError, FrameError, ModelError
 from edge_agent.models.spec import ModelSpec
 from edge_agent.records import rfc3339
 from edge_agent.remote.config_store import ConfigStore
 from edge_agent.remote.site import Site
 from edge_agent.remote.snapshot import snapshot
+from edge_agent.settings.cameras import CameraName
+from edge_agent.settings.remote import CommandName
+from edge_agent.settings.scalars import Name
 from edge_agent.settings.section import Section
 
 Answer = Mapping[str, Any]

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, field
 from math import sqrt
 from typing import Any
 
-from edge_agent.config import Config, RemoteConfig
+from edge_agent.config import Config
+from edge_agent.settings.remote import RemoteConfig
 
 MIN_SPAN_S = 2.0  # a shorter look says nothing about rates
 SURENESS_Z = 1.645  # of a share, one-sided 95 %

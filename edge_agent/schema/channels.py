@@ -11,11 +11,12 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, create_model
 
 from edge_agent import messages
-from edge_agent.config import RESERVED_CAMERA_NAMES, CommandName
 from edge_agent.expectations import Expected
 from edge_agent.remote.commands import COMMANDS
 from edge_agent.schema import payloads
 from edge_agent.schema.payloads import RESULTS, Accepted, Command, Done, Duplicate, NotDone
+from edge_agent.settings.cameras import RESERVED_CAMERA_NAMES
+from edge_agent.settings.remote import CommandName
 from edge_agent.settings.validation import NAME_PATTERN
 
 

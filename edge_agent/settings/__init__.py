@@ -1,5 +1,7 @@
-"""Settings: how the text of config.yaml becomes the values of edge_agent.config, and every mistake a line with a cure.
+"""Settings: what config.yaml may say, how its text becomes values, and every mistake a line with a cure.
 
+A section a file, named like its key (cameras with roi and trigger, pipeline, outbox, ...), made of section and scalars;
+expected is a rule, date_rule the comparison in one, sources what a camera's source may be. edge_agent.config joins all.
 strict_yaml (text to plain values) -> environment (overrides) -> validation (pydantic's errors as plain lines); keys and
-problems are what they speak in, sources says what a camera's source may be.
+problems are what they speak in.
 """

@@ -26,8 +26,8 @@ class CodeReader:
     """Decodes codes at any angle, light on dark too. Keeps nothing between pictures; any thread may call."""
 
     def read(self, image: npt.NDArray[np.uint8], formats: Sequence[str]) -> tuple[Code, ...]:
-        """The codes in `image`, uint8 (H, W, 3) BGR, top to bottom; `formats` such as EAN13 (config.CodeFormat): the
-        fewer, the faster.
+        """The codes in `image`, uint8 (H, W, 3) BGR, top to bottom; `formats` such as EAN13, of
+        settings.fields.CodeFormat: the fewer, the faster.
 
         Quads are px in `image`, clockwise from the code's own top-left. A code whose checksum fails is none, nor is a
         bar code that says something else on a second look. A code that stands there twice is told twice.

@@ -44,10 +44,10 @@ from dataclasses import replace
 from datetime import date, datetime, timezone
 
 from edge_agent.clock import NOT_BEFORE_UNIX_S
-from edge_agent.config import FieldsConfig
 from edge_agent.errors import EngineError
 from edge_agent.patterns import Pattern
 from edge_agent.records import Code, Field, TextBox, TextLine
+from edge_agent.settings.fields import FieldsConfig
 from edge_agent.stages.catalogue import Catalogue
 from edge_agent.stages.code_fields import fields_of_codes
 from edge_agent.stages.cross_checks import with_codes, with_contradictions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from edge_agent.config import FieldsConfig
 from edge_agent.patterns import Pattern
+from edge_agent.settings.fields import FieldsConfig
 from edge_agent.stages.field_prototypes import PROTOTYPES
 from edge_agent.stages.field_values import KINDS, Kind
 from edge_agent.stages.key_phrases import VALUE_FIELDS, KeyTable, key_table

@@ -10,9 +10,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from edge_agent.config import RoiConfig
 from edge_agent.errors import FrameError
 from edge_agent.records import Quad
+from edge_agent.settings.roi import RoiConfig
 from edge_agent.stages.dot_matrix import joined_dots
 from edge_agent.stages.images import Image
 

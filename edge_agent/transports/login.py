@@ -10,8 +10,8 @@ import socket
 import ssl
 import struct
 
-from edge_agent.config import MqttConfig
 from edge_agent.errors import TransportError
+from edge_agent.settings.mqtt import MqttConfig
 from edge_agent.transports.tls import tls_context
 
 CONNACK = 0x20

@@ -24,9 +24,10 @@ from collections.abc import Callable
 from queue import Empty, Queue
 from typing import Any
 
-from edge_agent.config import Config, MqttConfig
+from edge_agent.config import Config
 from edge_agent.errors import ConfigError, TransportError
 from edge_agent.records import Message
+from edge_agent.settings.mqtt import MqttConfig
 from edge_agent.transports.base import Backoff, Inbound, Outcome, Settle
 from edge_agent.transports.causes import CauseLog, explain
 from edge_agent.transports.home_assistant import HomeAssistant, find_announced

@@ -6,8 +6,8 @@ import contextlib
 import socket
 from typing import Any
 
-from edge_agent.config import MqttConfig
 from edge_agent.records import Message
+from edge_agent.settings.mqtt import MqttConfig
 from edge_agent.transports.mqtt_library import CallbackAPIVersion, MQTTProtocolVersion, paho
 from edge_agent.transports.tls import tls_context
 

@@ -6,8 +6,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from edge_agent.config import MqttConfig
 from edge_agent.records import Message
+from edge_agent.settings.mqtt import MqttConfig
 from edge_agent.transports.base import Outcome, Settle
 from edge_agent.transports.mqtt_library import Properties, ReasonCode, paho
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ssl
 
-from edge_agent.config import MqttConfig
 from edge_agent.errors import ConfigError
+from edge_agent.settings.mqtt import MqttConfig
 
 
 def tls_context(config: MqttConfig) -> ssl.SSLContext:

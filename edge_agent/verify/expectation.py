@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from edge_agent.config import CameraConfig
 from edge_agent.patterns import Pattern
 from edge_agent.records import json_bytes
+from edge_agent.settings.cameras import CameraConfig
 from edge_agent.settings.expected import Rule
 
 

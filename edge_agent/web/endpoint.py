@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from edge_agent.config import WebConfig
 from edge_agent.records import json_bytes
+from edge_agent.settings.web import WebConfig
 from edge_agent.web.bell import Bell
 from edge_agent.web.history import Charts
 from edge_agent.web.locks import Locks, Visitor

@@ -24,8 +24,8 @@ from pathlib import Path
 
 from starlette.datastructures import Headers
 
-from edge_agent.config import WebConfig
 from edge_agent.files import write_atomically
+from edge_agent.settings.web import WebConfig
 from edge_agent.web.passwords import Tokens, read_password_hash, read_tokens
 from edge_agent.web.site import Refused
 

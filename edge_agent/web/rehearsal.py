@@ -17,9 +17,11 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from edge_agent.config import CameraName, Name, RoiConfig
 from edge_agent.records import Code, Reading, TextLine, reason_to_json, rfc3339
+from edge_agent.settings.cameras import CameraName
 from edge_agent.settings.expected import Rules
+from edge_agent.settings.roi import RoiConfig
+from edge_agent.settings.scalars import Name
 from edge_agent.settings.section import Section
 from edge_agent.verify.expectation import Expectation
 from edge_agent.verify.judge import Judgement, day_of, judge_reading

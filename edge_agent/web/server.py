@@ -17,8 +17,8 @@ from pathlib import Path
 
 import uvicorn
 
-from edge_agent.config import WebConfig
 from edge_agent.errors import ConfigError
+from edge_agent.settings.web import WebConfig
 from edge_agent.transports.base import Backoff
 from edge_agent.web.app import make_app
 from edge_agent.web.bell import Bell

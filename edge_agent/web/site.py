@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from edge_agent.config import Config, RoiConfig
+from edge_agent.config import Config
 from edge_agent.records import Frame, Reading
+from edge_agent.settings.roi import RoiConfig
 from edge_agent.verify.expectation import Expectation
 from edge_agent.web.ring import Ring
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from edge_agent.config import CameraConfig
+from edge_agent.settings.cameras import CameraConfig
 
 
 def eventually(condition: Callable[[], object], what: str, timeout_s: float = 15.0) -> None:

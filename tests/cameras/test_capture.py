@@ -17,10 +17,10 @@ import pytest
 from edge_agent.cameras.base import Camera, Clock, NoFrameYet
 from edge_agent.cameras.capture import CaptureThread
 from edge_agent.cameras.reader import Backoff, Rate
-from edge_agent.config import CameraConfig
 from edge_agent.errors import CameraError, ConfigError, FrameError
 from edge_agent.mailbox import Mailbox
 from edge_agent.records import Frame
+from edge_agent.settings.cameras import CameraConfig
 from tests.cameras.conftest import config, eventually, numbered
 from tests.fakes import FakeCamera
 

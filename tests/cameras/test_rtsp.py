@@ -227,7 +227,7 @@ LEAK = """
 import logging, sys, time
 logging.basicConfig(level=logging.DEBUG)
 from edge_agent.cameras.capture import CaptureThread
-from edge_agent.config import CameraConfig
+from edge_agent.settings.cameras import CameraConfig
 for source in sys.argv[1:]:
     config = CameraConfig(kind="rtsp", source=source, reconnect_min_s=0.05, reconnect_max_s=0.05, open_timeout_s=1.0)
     with CaptureThread("a", config, lambda frame: True) as capture:

@@ -12,9 +12,9 @@ import pytest
 
 from edge_agent.cameras.capture import CaptureThread
 from edge_agent.cameras.v4l2 import V4l2Camera
-from edge_agent.config import CameraConfig
 from edge_agent.errors import CameraError
 from edge_agent.records import Frame
+from edge_agent.settings.cameras import CameraConfig
 from tests.cameras.conftest import config, eventually, number_of
 
 Clip = Callable[..., Path]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from edge_agent.config import CameraConfig
 from edge_agent.demo.source import camera_block
 from edge_agent.errors import ConfigError
+from edge_agent.settings.cameras import CameraConfig
 
 
 def test_streams_and_sensors() -> None:

@@ -19,7 +19,7 @@ import pytest
 from edge_agent.__main__ import main
 from edge_agent.backends.plan import BuildOptions, Environment, Manifest, PlanKey
 from edge_agent.cameras.base import Image
-from edge_agent.config import CameraConfig, Config, MqttConfig
+from edge_agent.config import Config
 from edge_agent.doctor import CHECKS, cameras, disk, models, packages, plans, power, secret_files, unit
 from edge_agent.doctor.base import Patient, Row
 from edge_agent.doctor.broker import check as check_broker
@@ -27,6 +27,8 @@ from edge_agent.doctor.bundle import write
 from edge_agent.doctor.examination import admit, examine, table_line, to_json
 from edge_agent.errors import CameraError, TransportError
 from edge_agent.models.spec import find_models_dir
+from edge_agent.settings.cameras import CameraConfig
+from edge_agent.settings.mqtt import MqttConfig
 from edge_agent.transports.login import log_in
 from tests.broker import Broker
 from tests.test_agent import config_file, label_folder

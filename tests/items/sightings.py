@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from edge_agent.config import ItemsConfig
 from edge_agent.items.draft import Draft
 from edge_agent.items.lane import Lane
 from edge_agent.records import Code, Field, Frame, Item, Quad, Reading, TextBox, TextLine, Verdict
+from edge_agent.settings.items import ItemsConfig
 
 SIZE = (640, 360)
 IMAGE = np.zeros((SIZE[1], SIZE[0], 3), np.uint8)

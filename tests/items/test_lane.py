@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edge_agent.config import ItemsConfig
 from edge_agent.records import Code
+from edge_agent.settings.items import ItemsConfig
 from tests.items.sightings import Film, label, line, lot, quad
 
 STILL = ItemsConfig(mode="still")

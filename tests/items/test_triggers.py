@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from edge_agent import registry
-from edge_agent.config import TriggerConfig
 from edge_agent.errors import ConfigError
 from edge_agent.items.motion import MotionTrigger
 from edge_agent.items.triggers import TRIGGERS, open_trigger
 from edge_agent.records import Frame
+from edge_agent.settings.trigger import TriggerConfig
 
 
 def until(condition: Callable[[], object], timeout_s: float = 10.0) -> None:

@@ -14,10 +14,10 @@ import pytest
 
 from edge_agent import messages
 from edge_agent.clock import DeviceClock
-from edge_agent.config import MqttConfig
 from edge_agent.outbox.accounts import read_ledger
 from edge_agent.outbox.disk import DiskOutbox, Limits
 from edge_agent.publisher import Publisher
+from edge_agent.settings.mqtt import MqttConfig
 from edge_agent.transports.mqtt import MqttTransport
 from tests.broker import Broker, Observer, wait_until
 from tests.conftest import ROOT

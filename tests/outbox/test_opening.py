@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from edge_agent.clock import DeviceClock
-from edge_agent.config import OutboxConfig
 from edge_agent.outbox.disk import DiskOutbox
 from edge_agent.outbox.memory import MemoryOutbox
 from edge_agent.outbox.opening import find_database, open_outbox
+from edge_agent.settings.outbox import OutboxConfig
 from tests.outbox.made_messages import payloads, reading
 
 

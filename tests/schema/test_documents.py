@@ -10,11 +10,11 @@ import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
 from edge_agent.__main__ import main
-from edge_agent.config import CommandName
 from edge_agent.records import SCHEMA_VERSION
 from edge_agent.schema.channels import channels
 from edge_agent.schema.documents import asyncapi, documents, file_name, message_schema
 from edge_agent.schema.payloads import RESULTS, Versioned
+from edge_agent.settings.remote import CommandName
 from tests.conftest import ROOT
 
 PUBLISHED = ROOT / "docs" / "mqtt"

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from edge_agent.config import CameraConfig, Config, MqttConfig
+from edge_agent.config import Config
+from edge_agent.settings.cameras import CameraConfig
 from edge_agent.settings.keys import (
     covers,
     filled,
@@ -19,6 +20,7 @@ from edge_agent.settings.keys import (
     near_keys,
     value_at,
 )
+from edge_agent.settings.mqtt import MqttConfig
 
 
 def test_kinds_are_types_without_constraints() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from edge_agent.backends.ort import OrtBackend
-from edge_agent.config import FieldsConfig
 from edge_agent.records import Field, field_to_json, json_bytes
+from edge_agent.settings.fields import FieldsConfig
 from edge_agent.stages.field_extractor import FieldExtractor
 from edge_agent.stages.text_encoder import TextEncoder
 from tests.conftest import ROOT

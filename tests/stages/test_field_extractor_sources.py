@@ -12,9 +12,9 @@ import pytest
 
 from edge_agent.backends.base import Feed, TensorSpec
 from edge_agent.backends.ort import OrtBackend
-from edge_agent.config import CustomFieldConfig, FieldsConfig
 from edge_agent.errors import EngineError
 from edge_agent.records import Code, Field, Quad
+from edge_agent.settings.fields import CustomFieldConfig, FieldsConfig
 from edge_agent.stages.catalogue import Catalogue, Product
 from edge_agent.stages.field_extractor import FieldExtractor
 from edge_agent.stages.text_encoder import TextEncoder

@@ -8,9 +8,9 @@ from datetime import datetime, timezone
 
 import pytest
 
-from edge_agent.config import CustomFieldConfig, FieldsConfig
 from edge_agent.patterns import Pattern
 from edge_agent.records import Correction, Field, TextLine
+from edge_agent.settings.fields import CustomFieldConfig, FieldsConfig
 from edge_agent.stages.field_extractor import FieldExtractor
 from tests.stages.labels import line, spelled
 

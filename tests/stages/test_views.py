@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from edge_agent.config import RoiConfig
 from edge_agent.errors import FrameError
 from edge_agent.records import Quad
+from edge_agent.settings.roi import RoiConfig
 from edge_agent.stages.views import View, turned, view_of, views_of
 from tests.prints import dotted
 

@@ -21,7 +21,7 @@ DEVICE = """
 import logging, signal, sys
 logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
 from pathlib import Path
-from edge_agent.config import MqttConfig
+from edge_agent.settings.mqtt import MqttConfig
 from edge_agent.records import Message
 from edge_agent.transports.mqtt import MqttTransport
 settings = MqttConfig(

@@ -19,9 +19,9 @@ import paho.mqtt.client as paho
 import pytest
 
 from edge_agent import messages
-from edge_agent.config import MqttConfig
 from edge_agent.errors import ConfigError, TransportError
 from edge_agent.records import Message
+from edge_agent.settings.mqtt import MqttConfig
 from edge_agent.transports.base import Inbound, Outcome
 from edge_agent.transports.mqtt import MqttTransport
 from edge_agent.transports.mqtt_inbox import INBOUND_LIMIT
@@ -510,7 +510,7 @@ def test_clean_stop_says_stopped_and_no_will_follows(broker: Broker, make: Make,
 
 DEVICE = """
 import sys, time
-from edge_agent.config import MqttConfig
+from edge_agent.settings.mqtt import MqttConfig
 from edge_agent.records import Message
 from edge_agent.transports.mqtt import MqttTransport
 will, birth = (Message("status", text.encode(), retain=True) for text in sys.argv[2:4])

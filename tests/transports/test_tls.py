@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from edge_agent.config import MqttConfig
 from edge_agent.errors import ConfigError
+from edge_agent.settings.mqtt import MqttConfig
 from edge_agent.transports.tls import tls_context
 from tests.certificates import make_authority, make_certificate
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edge_agent.config import CameraConfig
 from edge_agent.records import Code, Correction, Field, Quad, Reading, TextBox, TextLine
+from edge_agent.settings.cameras import CameraConfig
 from edge_agent.settings.expected import Rule
 from edge_agent.verify.expectation import Expectation, of_camera
 from edge_agent.verify.judge import Judgement, judge_reading

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from starlette.datastructures import Headers
 
-from edge_agent.config import WebConfig
+from edge_agent.settings.web import WebConfig
 from edge_agent.web.app import ENDPOINTS
 from edge_agent.web.locks import (
     COOKIE,

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edge_agent.config import RoiConfig
 from edge_agent.records import Code, Field, Quad, Reading, TextBox, TextLine
 from edge_agent.settings.expected import Rule
+from edge_agent.settings.roi import RoiConfig
 from edge_agent.verify.expectation import Expectation
 from edge_agent.web.rehearsal import counted, must_be_read_again, placed
 from tests.broker import wait_until

@@ -14,8 +14,9 @@ from typing import Any
 import httpx
 import pytest
 
-from edge_agent.config import Config, WebConfig, load
+from edge_agent.config import Config, load
 from edge_agent.errors import ConfigError
+from edge_agent.settings.web import WebConfig
 from edge_agent.web import server
 from edge_agent.web.history import Charts
 from edge_agent.web.locks import Locks
