@@ -130,7 +130,7 @@ MAY_IMPORT = {
         "web_remote",
     },
     "models": set(),
-    "verify": {"stages.catalogue", "stages.dates", "stages.gs1", "stages.label_text"},
+    "verify": {"stages.catalogue", "stages.dates", "stages.gs1", "stages.label_date", "stages.label_text"},
 }
 
 # heavy library -> the modules (below edge_agent) that may import it

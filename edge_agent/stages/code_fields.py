@@ -11,8 +11,9 @@ from biip.gs1_digital_link_uris import GS1DigitalLinkURI
 from edge_agent.records import Code, Field
 from edge_agent.stages.codes import GTIN_DIGITS, check_digit_holds
 from edge_agent.stages.contacts import find_contact
-from edge_agent.stages.dates import DateRules, gs1_date
+from edge_agent.stages.dates import gs1_date
 from edge_agent.stages.gs1 import GS1_IDENTIFIERS, SEPARATOR, Gs1Element, elements_of
+from edge_agent.stages.label_date import DateRules
 
 FROM_GS1 = "from_gs1"
 # application identifier -> field (GS1 General Specifications 3.2)

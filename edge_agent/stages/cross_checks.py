@@ -15,7 +15,8 @@ from rapidfuzz.distance import Levenshtein
 
 from edge_agent.records import ONE_OF_A_KIND, Field
 from edge_agent.stages.code_fields import FROM_GS1, gtin_of
-from edge_agent.stages.dates import MONTH, same_date
+from edge_agent.stages.dates import same_date
+from edge_agent.stages.label_date import MONTH
 from edge_agent.stages.label_text import skeleton
 
 CONTRADICTS_CODE = "contradicts_code"

@@ -51,7 +51,6 @@ from edge_agent.settings.fields import FieldsConfig
 from edge_agent.stages.catalogue import Catalogue
 from edge_agent.stages.code_fields import fields_of_codes
 from edge_agent.stages.cross_checks import with_codes, with_contradictions
-from edge_agent.stages.dates import DateRules
 from edge_agent.stages.field_table import FieldTable, field_table
 from edge_agent.stages.field_values import (
     LEAST_DIGITS,
@@ -65,6 +64,7 @@ from edge_agent.stages.field_values import (
     text_value,
 )
 from edge_agent.stages.found_values import Found, Label, read_label
+from edge_agent.stages.label_date import DateRules
 from edge_agent.stages.lexicon import OTHER
 from edge_agent.stages.line_shape import may_be_address
 from edge_agent.stages.masks import fit_to_masks

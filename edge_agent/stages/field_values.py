@@ -22,7 +22,8 @@ from edge_agent.stages.codes import (
     gs1_elements,
 )
 from edge_agent.stages.contacts import find_contact
-from edge_agent.stages.dates import DateRules, LabelDate, find_dates, gs1_date
+from edge_agent.stages.dates import find_dates, gs1_date
+from edge_agent.stages.label_date import DateRules, LabelDate
 from edge_agent.stages.quantities import Quantity, bare_count, best_quantity, find_quantities, only_quantity
 
 DATE_FIELDS = ("expiry_date", "manufacture_date")

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
-from edge_agent.stages.dates import MONTH_NAMES
 from edge_agent.stages.label_text import skeleton, unaccented
 from edge_agent.stages.lexicon import LEXICON, NOT_KEYS, OTHER, WEAK_OTHER
+from edge_agent.stages.months import MONTH_NAMES
 
 # Fields whose phrase introduces a checked value: it may stand anywhere in a line, for the value proves it.
 VALUE_FIELDS = frozenset(

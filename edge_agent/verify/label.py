@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from edge_agent.records import ONE_OF_A_KIND, Code, Field, Item, Reading, TextLine
 from edge_agent.settings.date_rule import DATE_FIELDS
-from edge_agent.stages.dates import MONTH, same_date
+from edge_agent.stages.dates import same_date
+from edge_agent.stages.label_date import MONTH
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from edge_agent.records import Code, Field, Quad
 from edge_agent.stages.code_fields import fields_of_codes
 from edge_agent.stages.cross_checks import with_codes, with_contradictions
-from edge_agent.stages.dates import DateRules
+from edge_agent.stages.label_date import DateRules
 
 RULES = DateRules("DMY", date(2026, 11, 30))
 QUAD = Quad(np.array([[0, 0], [9, 0], [9, 9], [0, 9]], np.float32))

@@ -5,8 +5,10 @@ from datetime import date, timedelta
 
 import pytest
 
-from edge_agent.stages.dates import DateRules, LabelDate, find_dates, gs1_date, month_number
+from edge_agent.stages.dates import find_dates, gs1_date
+from edge_agent.stages.label_date import DateRules, LabelDate
 from edge_agent.stages.label_text import label_text
+from edge_agent.stages.months import month_number
 
 RULES = DateRules("DMY", date(2026, 11, 30))
 

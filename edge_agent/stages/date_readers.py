@@ -1,0 +1,140 @@
+"""Readers: from the named parts of a printed form to its date, every other reading told beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from edge_agent.stages.label_date import NO_DATE, DateRules, LabelDate, exists, iso
+from edge_agent.stages.months import month_number
+
+Parts = Mapping[str, str]
+Reader = Callable[[Parts, DateRules], LabelDate | None]
+_Day = tuple[int, int, int]
+
+
+def year_month_day(parts: Parts, rules: DateRules) -> LabelDate | None:
+    """2027-08-31; a printed 2027-31-08 is read the other way round, and says so."""
+    year, a, b = int(parts["y"]), int(parts["a"]), int(parts["b"])
+    if exists(year, a, b):
+        return LabelDate.of(year, a, b)
+    return LabelDate.of(year, b, a, "order_conflict") if exists(year, b, a) else NO_DATE
+
+
+def day_month_year(parts: Parts, rules: DateRules) -> LabelDate | None:
+    """31/08/2027 and 31/08/27 by the configured order, with the other reading beside it."""
+    a, b, last = int(parts["a"]), int(parts["b"]), parts["y"]
+    if len(last) == 2 and rules.order == "YMD":
+        year = rules.full_year(parts["a"])
+        if len(parts["a"]) == 2 and exists(year, b, int(last)):
+            return LabelDate.of(year, b, int(last))
+    year = rules.full_year(last)
+    day, month = (b, a) if rules.order == "MDY" else (a, b)
+    if not exists(year, month, day):
+        return LabelDate.of(year, day, month, "order_conflict") if exists(year, day, month) else NO_DATE
+    if day != month and exists(year, day, month):
+        return LabelDate.of(year, month, day, "ambiguous", alternative=iso(year, day, month))
+    if (other := _year_first(parts, rules, year)) is not None:
+        return LabelDate.of(year, month, day, "ambiguous", alternative=other)
+    conflict = ("order_conflict",) if rules.order == "YMD" and len(last) == 2 else ()
+    return LabelDate.of(year, month, day, *conflict)
+
+
+def _year_first(parts: Parts, rules: DateRules, year: int) -> str | None:
+    """26.08.12 as 2026-08-12, where the configured order gives a date long past and this one a recent one."""
+    if rules.today is None or len(parts["y"]) != 2 or len(parts["a"]) != 2 or year >= rules.today.year - 5:
+        return None
+    first, month, day = rules.full_year(parts["a"]), int(parts["b"]), int(parts["y"])
+    near = rules.today.year - 5 <= first <= rules.today.year + 10
+    return iso(first, month, day) if near and exists(first, month, day) else None
+
+
+def month_name(parts: Parts, rules: DateRules) -> LabelDate | None:
+    """12 AUG 2026, AUG 2026, January 11, 2028, 2026-AUG-12."""
+    month = month_number(parts["mon"])
+    if month is None:
+        return None
+    year = rules.full_year(parts["y"])
+    if "d" not in parts:
+        return LabelDate.of(year, month, None)
+    return LabelDate.of(year, month, int(parts["d"])) if exists(year, month, int(parts["d"])) else NO_DATE
+
+
+def month_year(parts: Parts, rules: DateRules) -> LabelDate | None:
+    """08/2027 and 2027-08."""
+    month = int(parts["m"])
+    return LabelDate.of(int(parts["y"]), month, None) if 1 <= month <= 12 else NO_DATE
+
+
+def month_short_year(parts: Parts, rules: DateRules) -> LabelDate | None:
+    """08/27 behind a date's phrase; 05/06 can be both ways round."""
+    a, b = parts["m"], parts["y"]
+    if rules.order == "YMD" and 1 <= int(b) <= 12 and len(b) == 2:
+        a, b = b, a
+    if not 1 <= int(a) <= 12:
+        return NO_DATE
+    year = rules.full_year(b)
+    if a != b and len(parts["m"]) == 2 and 1 <= int(b) <= 12:
+        other = f"{rules.full_year(a):04d}-{int(b):02d}"
+        return LabelDate.of(year, int(a), None, "ambiguous", alternative=other)
+    return LabelDate.of(year, int(a), None)
+
+
+def eight_digits(parts: Parts, rules: DateRules) -> LabelDate | None:
+    """20270831, or 31082027 by the configured order; only a year within the window counts."""
+    s = parts["s"]
+    year_first = (int(s[:4]), int(s[4:6]), int(s[6:]))
+    return _from_digits(rules, year_first, _year_last(s[:2], s[2:4], int(s[4:]), rules), None)
+
+
+def six_digits(parts: Parts, rules: DateRules) -> LabelDate | None:
+    """311027 by the configured order, 271031 and 102027 (a month) otherwise; a second reading is told."""
+    s = parts["s"]
+    year_first = (rules.full_year(s[:2]), int(s[2:4]), int(s[4:]))
+    month = (int(s[2:]), int(s[:2])) if 1 <= int(s[:2]) <= 12 and _fits(rules, int(s[2:])) else None
+    return _from_digits(rules, year_first, _year_last(s[:2], s[2:4], rules.full_year(s[4:]), rules), month)
+
+
+def _from_digits(
+    rules: DateRules, year_first: _Day, year_last: tuple[_Day, _Day], month: tuple[int, int] | None
+) -> LabelDate | None:
+    """The likeliest reading of bare digits: the configured order, a month, the year first, the other order."""
+    ours, others = year_last
+    ordered = [year_first, ours] if rules.order == "YMD" else [ours, year_first]
+    readings: list[LabelDate] = [LabelDate.of(*day) for day in ordered if exists(*day) and _fits(rules, day[0])]
+    if month is not None:
+        readings.insert(0 if not readings or readings[0].printed != iso(*ours) else 1, LabelDate.of(*month, None))
+    if others != ours and exists(*others) and _fits(rules, others[0]):
+        readings.append(LabelDate.of(*others, "order_conflict"))
+    if not readings:
+        return None
+    other = next((r.printed for r in readings[1:] if r.printed != readings[0].printed), None)
+    return (
+        readings[0]
+        if other is None
+        else replace(readings[0], flags=(*readings[0].flags, "ambiguous"), alternative=other)
+    )
+
+
+def four_digits(parts: Parts, rules: DateRules) -> LabelDate | None:
+    """0827 is August 2027, 2027 the whole year; both readings are told where both fit."""
+    s = parts["s"]
+    month, year = int(s[:2]), rules.full_year(s[2:])
+    if s.startswith("20") and (rules.today is None or rules.plausible(int(s))):
+        return LabelDate(int(s), None, None, 0, 0, ("year_precision",))
+    if not 1 <= month <= 12 or not rules.plausible(year):
+        return None
+    if 1 <= int(s[2:]) <= 12 and s[:2] != s[2:]:
+        return LabelDate.of(year, month, None, "ambiguous", alternative=f"{rules.full_year(s[:2]):04d}-{s[2:]}")
+    return LabelDate.of(year, month, None)
+
+
+def _year_last(a: str, b: str, year: int, rules: DateRules) -> tuple[_Day, _Day]:
+    """Year, month, day of two numbers before a year: by the configured order, then by the other."""
+    day_first, month_first = (year, int(b), int(a)), (year, int(a), int(b))
+    return (month_first, day_first) if rules.order == "MDY" else (day_first, month_first)
+
+
+def _fits(rules: DateRules, year: int) -> bool:
+    """Whether digits that could be anything make a year of our time."""
+    return 1990 <= year <= 2099 if rules.today is None else rules.plausible(year)
