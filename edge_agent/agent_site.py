@@ -27,8 +27,9 @@ class AgentSite:
         """What was read so far, and how cameras and pipeline are."""
         agent = self._agent
         cameras = {camera.name: camera.status().state for camera in agent.cameras}
-        # a disk that fails and a hot day are no fault of a configuration
-        excused = agent.outbox.fault is not None or agent.cooling.level > 0
+        # a disk that fails, a hot day and a catalogue that is being made ready are no fault of a configuration
+        faults = (agent.outbox.fault, agent.pipeline.catalogue.fault)
+        excused = agent.cooling.level > 0 or any(fault is not None for fault in faults)
         state = "running" if agent.told[0] == "degraded" and excused else agent.told[0]
         results = agent.results
         return Look(time.monotonic(), dict(results.frames_read), dict(results.frames_with_text), cameras, state)

@@ -31,10 +31,9 @@ from edge_agent.patterns import Pattern
 from edge_agent.records import Code, Frame, Quad, Reading, TextBox, TextLine
 from edge_agent.served_model import ServedModel
 from edge_agent.settings.backend import BackendConfig, TensorRtConfig
-from edge_agent.settings.catalogue import CatalogueConfig
 from edge_agent.settings.pipeline import PipelineConfig
 from edge_agent.settings.roi import RoiConfig
-from edge_agent.stages.catalogue import read_catalogue
+from edge_agent.stages.catalogue_in_use import CatalogueInUse
 from edge_agent.stages.code_reader import CodeReader
 from edge_agent.stages.field_extractor import Clock, FieldExtractor
 from edge_agent.stages.images import within
@@ -86,6 +85,7 @@ class Pipeline:
         backend: Backend,
         models: Mapping[str, ServedModel] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
+        catalogue: CatalogueInUse | None = None,
     ) -> None:
         self.detector = detector
         self.recogniser = recogniser
@@ -93,11 +93,11 @@ class Pipeline:
         self.engines = engines
         self.backend = backend
         self.models = models or {}
+        self.catalogue = catalogue or CatalogueInUse()
         self._seen: tuple[Frame, tuple[View, ...]] | None = None
         self._code_reader = CodeReader()
         self._code_formats: Sequence[str] = ()
         self._language = LabelLanguage(())
-        self._catalogue = CatalogueConfig()
         self.masks: Masks = lambda camera, region: {}
         self.rois: Mapping[str, Mapping[str, RoiConfig]] = {}  # by camera, its regions by name
         self.fingerprints = self._fingerprints()
@@ -176,7 +176,11 @@ class Pipeline:
             self.detector.begin(self._views(following)[0].image)
 
     def tune(self, config: Config) -> None:
-        """From the next frame on, as the LIVE keys among these say; the others need a new pipeline."""
+        """From the next frame on, as the LIVE keys among these say; the others need a new pipeline.
+
+        ConfigError, and all stays as it is, where the catalogue's file cannot be read.
+        """
+        self.catalogue.take(config.catalogue)
         settings = config.pipeline
         self.rois = {name: camera.rois for name, camera in config.cameras.items()}
         self._seen = None
@@ -190,11 +194,8 @@ class Pipeline:
         self.recogniser.settings = replace(
             self.recogniser.settings, min_confidence=settings.min_confidence, doubt_margin=settings.doubt_margin
         )
-        catalogue = None
-        if config.catalogue != self._catalogue:
-            catalogue = read_catalogue(config.catalogue.names, config.catalogue.file)
-            self._catalogue = config.catalogue
-        self.extractor.tune(config.fields, catalogue)
+        self.extractor.tune(config.fields)
+        self.extractor.catalogue = self.catalogue.now
         self._code_formats = config.fields.codes
         self._language = LabelLanguage(config.pipeline.languages)
 
@@ -211,7 +212,9 @@ class Pipeline:
             for model in self.models.values():
                 model.attend()
         self.fingerprints = self._fingerprints()
-        return with_models(condition, self.models.values())
+        self.catalogue.attend()
+        self.extractor.catalogue = self.catalogue.now
+        return with_models(condition, self.models.values(), (self.extractor.fault, self.catalogue.fault))
 
     def discard_plans(self) -> list[str]:
         """Puts the plans of the models in use aside, so that the next start builds them; the models' names.
@@ -260,12 +263,15 @@ class Pipeline:
         self.close()
 
 
-def with_models(condition: Condition, models: Iterable[ServedModel]) -> Condition:
-    """How backend and models serve together: a build is said first, then what is wrong, then what else is to know."""
+def with_models(
+    condition: Condition, models: Iterable[ServedModel], faults_beside: Iterable[str | None] = ()
+) -> Condition:
+    """How backend and models serve together: a build is said first, then what is wrong with them and beside them, then
+    what else is to know."""
     if condition.state == "building":
         return condition
     served = list(models)
-    faults = [model.fault for model in served if model.fault is not None]
+    faults = [fault for fault in (*(model.fault for model in served), *faults_beside) if fault is not None]
     if condition.state == "degraded" and condition.reason is not None:
         faults.insert(0, condition.reason)
     if faults:
@@ -316,14 +322,16 @@ def load_pipeline(
 ) -> Pipeline:
     """The pipeline that `config` describes, its engines loaded; `report` is told how far a build of plans is.
 
-    It waits for builds, unless `serve_while_building`: then something else reads meanwhile, where there is something,
-    and whoever reads calls `attend` between frames. A calibrated artefact that is promoted serves in place of its float
-    model, unless `float_only`. Stages get what `wrap` makes of their engine. `clock` gives unix seconds that dates are
-    judged by, None while they cannot be believed.
+    It waits for builds and a long catalogue, unless `serve_while_building`: then something else reads meanwhile, where
+    there is something, and whoever reads calls `attend` between frames. A calibrated artefact that is promoted serves
+    in place of its float model, unless `float_only`. Stages get what `wrap` makes of their engine. `clock` gives unix
+    seconds that dates are judged by, None while they cannot be believed.
     Raises ConfigError or ModelError naming what is wrong or missing; nothing stays open then.
     """
     cv2.setNumThreads(1)  # its pool would spin against the engines' own: 1.3x slower on 2 cores
     settings = config.pipeline
+    catalogue = CatalogueInUse()
+    catalogue.take(config.catalogue)  # first: it is made ready while engines are loaded
     backend = load_backend(config.backend, models_dir, report, serve_while_building=serve_while_building)
     with ExitStack() as opened:
         opened.callback(backend.close)
@@ -339,8 +347,10 @@ def load_pipeline(
             tagger=loader.tagger(settings),
             kept=None if encoder is None else PrototypeVectors(find_plans_dir(models_dir) / PROTOTYPES_FILE),
         )
+        if not serve_while_building:
+            catalogue.attend(wait=True)
         opened.pop_all()
-    pipeline = Pipeline(detector, recogniser, extractor, loader.engines, backend, loader.models)
+    pipeline = Pipeline(detector, recogniser, extractor, loader.engines, backend, loader.models, catalogue=catalogue)
     pipeline.tune(config)
     return pipeline
 

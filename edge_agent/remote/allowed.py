@@ -22,6 +22,7 @@ from edge_agent.settings.keys import covers, flat, kinds_of, merge_patched, merg
 from edge_agent.settings.problems import MAX_PROBLEMS, KeyPath, dotted
 from edge_agent.settings.remote import LOCAL_ONLY, RemoteConfig
 from edge_agent.settings.sources import STORED_KINDS, has_password, is_address
+from edge_agent.stages.catalogue import read_products
 
 MODEL_TASKS = {
     "detector": "text_detection",
@@ -56,7 +57,11 @@ def wished_config(
         except ConfigError as exc:
             refusals = [Refusal("", line.removeprefix(f"{ORIGIN}: ")) for line in str(exc).splitlines()]
         else:
-            refusals = [*_source_refusals(local, config, own), *_model_refusals(local, config, models_dir)]
+            refusals = [
+                *_source_refusals(local, config, own),
+                *_model_refusals(local, config, models_dir),
+                *_catalogue_refusals(config),
+            ]
             if not refusals:
                 return config
     more = len(refusals) - MAX_PROBLEMS
@@ -179,3 +184,13 @@ def _model_refusals(local: Config, config: Config, models_dir: Path) -> Iterator
         except ModelError as exc:
             known = name in available(models_dir)
             yield Refusal(f"pipeline.{key}", str(exc) if known else f"there is no model {name!r} on this device")
+
+
+def _catalogue_refusals(config: Config) -> Iterator[Refusal]:
+    """The file is the device's own; it may be damaged meanwhile, or hold too much for the names that are to come."""
+    if config.catalogue.file is None:
+        return
+    try:
+        read_products(config.catalogue.names, config.catalogue.file)
+    except ConfigError as exc:
+        yield Refusal("catalogue", str(exc))

@@ -8,35 +8,32 @@ none, and of twins that lie within MARGIN none is taken for the other: that is t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 from rapidfuzz import fuzz, process
 
 from edge_agent.errors import ConfigError
-from edge_agent.stages.label_text import label_text, skeleton
-from edge_agent.stages.quantities import Quantity, find_quantities
+from edge_agent.stages.label_text import skeletons
+from edge_agent.stages.letter_counts import LetterCounts
+from edge_agent.stages.product_numbers import Mask, NumberIndex, numbers_of
 
 MIN_SCORE = 80.0  # 0 to 100; below it a text names no product of the list
 MARGIN = 6.0  # a runner-up this near makes the match ambiguous
+NEAR = MIN_SCORE - MARGIN
+SURELY_BELOW_NEAR = NEAR - 0.01  # scores are rounded
 MAX_ENTRIES = 100_000
 MAX_TEXT_CHARS = 256
 MAX_FILE_BYTES = 64 << 20
 MAX_OTHERS = 5
-_BASE_UNITS = {
-    "mg": ("g", Decimal("0.001")),
-    "g": ("g", Decimal(1)),
-    "kg": ("g", Decimal(1000)),
-    "ml": ("ml", Decimal(1)),
-    "cl": ("ml", Decimal(10)),
-    "dl": ("ml", Decimal(100)),
-    "l": ("ml", Decimal(1000)),
-}
-# a letter that is read for a digit must not touch it: in TD-T00 the number is lost, not 00
-_NUMBER = re.compile(r"(?<![OoDQIilZSGTBbg|0-9])[0-9]+(?:[.,][0-9]+)?(?![OoDQIilZSGTBbg|0-9])")
+REMEMBERED = 1024  # texts: consecutive frames repeat their lines
+
+Indices = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -57,40 +54,51 @@ class Match:
 
 
 class Catalogue:
-    """A list of products to match against; made ready once, any thread may ask it."""
+    """A list of products to match against; made ready once, one thread at a time may ask it."""
 
     def __init__(self, products: Iterable[Product]) -> None:
         self.products = tuple(dict.fromkeys(products))
-        self._bones = [skeleton(product.name).chars for product in self.products]
-        self._words = [_words(product.name) for product in self.products]
-        self._numbers = [numbers_of(product.name) for product in self.products]
+        names = [product.name for product in self.products]
+        self._bones, self._words = _forms(names)
+        self._letters = LetterCounts(self._bones)
+        self._gaps = np.fromiter(map(len, self._words), np.int32, len(names)) - self._letters.lengths
+        self._by_number = NumberIndex([numbers_of(name) for name in names])
+        self._remembered = lru_cache(REMEMBERED)(self._match)
 
     def match(self, text: str) -> Match | None:
         """The product that a text names; None where none is near enough or its numbers contradict it."""
-        text = text[:MAX_TEXT_CHARS]
-        bones = skeleton(text).chars
-        if not self.products or not bones:
+        return self._remembered(text[:MAX_TEXT_CHARS])
+
+    def _match(self, text: str) -> Match | None:
+        (bones,), (words,) = _forms([text])
+        if not bones:
             return None
-        glued = process.cdist([bones], self._bones, scorer=fuzz.ratio)[0]
-        in_any_order = process.cdist([_words(text)], self._words, scorer=fuzz.token_sort_ratio)[0]
         seen = numbers_of(text)
-        scored = [
-            (float(max(a, b)), at)
-            for at, (a, b) in enumerate(zip(glued, in_any_order, strict=True))
-            if max(a, b) >= MIN_SCORE - MARGIN and not contradict(seen, self._numbers[at])
-        ]
-        scored.sort(key=lambda each: (-each[0], each[1]))
-        if not scored or scored[0][0] < MIN_SCORE:
+        near, scores = self._near(bones, words, self._by_number.agreeing(seen))
+        if not len(near) or scores[0] < MIN_SCORE:
             return None
-        best, at = scored[0]
-        others = [self.products[other] for score, other in scored[1:] if best - score < MARGIN]
-        if bones == self._bones[at] and self._numbers[at].all <= seen.all:  # TD-T00 is not quite TD-700
-            others = [self.products[other] for _, other in scored[1:] if self._bones[other] == bones]
-        return Match(self.products[at], best / 100, tuple(others[:MAX_OTHERS]))
+        best, *others = near
+        if bones == self._bones[best] and numbers_of(self.products[best].name).all <= seen.all:
+            others = [at for at in others if self._bones[at] == bones]  # TD-T00 is not quite TD-700
+        else:
+            others = others[: int(np.count_nonzero(scores[0] - scores < MARGIN)) - 1]
+        twins = tuple(self.products[at] for at in others[:MAX_OTHERS])
+        return Match(self.products[best], float(scores[0]) / 100, twins)
+
+    def _near(self, bones: str, words: str, agreeing: Mask) -> tuple[list[int], Scores]:
+        """The products whose names are near a text, the nearest first, and how near; of those that agree with it."""
+        shared, lengths = 200 * self._letters.shared(bones), self._letters.lengths + len(bones)
+        gaps = len(words) - len(bones)
+        shared_gaps, all_gaps = 200 * np.minimum(self._gaps, gaps), self._gaps + gaps
+        least = SURELY_BELOW_NEAR * np.stack([lengths, lengths + all_gaps])
+        (at,) = np.nonzero(agreeing & ((shared >= least[0]) | (shared + shared_gaps >= least[1])))
+        scores = np.maximum(_ratios(bones, self._bones, at), _ratios(words, self._words, at))
+        order = np.argsort(-scores, kind="stable")[: np.count_nonzero(scores >= NEAR)]
+        return at[order].tolist(), scores[order]
 
 
-def read_catalogue(names: Sequence[str], path: Path | None) -> Catalogue:
-    """The catalogue of names and of a file's lines: a name, or an id, a tab and a name; empty lines and those that
+def read_products(names: Sequence[str], path: Path | None) -> list[Product]:
+    """The products of names and of a file's lines: a name, or an id, a tab and a name; empty lines and those that
     begin with # are skipped. ConfigError for a file that cannot be read, or that holds more than a catalogue can."""
     products = [Product(name, name) for name in names]
     if path is not None:
@@ -104,7 +112,7 @@ def read_catalogue(names: Sequence[str], path: Path | None) -> Catalogue:
         raise ConfigError(f"the catalogue has a name of {longest} characters; at most {MAX_TEXT_CHARS} are compared")
     if len(products) > MAX_ENTRIES:
         raise ConfigError(f"the catalogue has {len(products)} products; at most {MAX_ENTRIES} can be held against")
-    return Catalogue(products)
+    return products
 
 
 def _product(line: str) -> Product:
@@ -124,41 +132,13 @@ def _bounded_text(path: Path) -> str:
     return content.decode("utf-8-sig")
 
 
-def _words(text: str) -> str:
-    return " ".join(skeleton(word).chars for word in re.split(r"[\s,;/]+", text))
+def _forms(texts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Of each text its skeleton, and the skeletons of its words in the order of the alphabet."""
+    words = [each.split() for each in skeletons(texts, between_words=",;/")]
+    return ["".join(each) for each in words], [" ".join(sorted(each)) for each in words]
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """The amounts of a text, as (value, unit), masses in g and volumes in ml, and its other numbers."""
-
-    amounts: frozenset[tuple[str, str]]
-    others: frozenset[str]
-
-    @property
-    def all(self) -> frozenset[str]:
-        return self.others | {amount for amount, _ in self.amounts}
-
-
-def numbers_of(text: str) -> Numbers:
-    clean = label_text(text).text
-    amounts = [quantity for quantity in find_quantities(clean, keyed=False) if "ambiguous" not in quantity.flags]
-    for quantity in amounts:
-        clean = clean[: quantity.start] + " " * (quantity.end - quantity.start) + clean[quantity.end :]
-    others = {number[0].replace(",", ".") for number in _NUMBER.finditer(clean)}
-    return Numbers(frozenset(map(_in_base_unit, amounts)), frozenset(others))
-
-
-def _in_base_unit(quantity: Quantity) -> tuple[str, str]:
-    """An amount and its unit: 0.5 kg and 500 g are the same, 500 kg is another."""
-    unit, scale = _BASE_UNITS.get(quantity.unit, (quantity.unit, Decimal(1)))
-    *count, amount, _ = quantity.value.split(" ")
-    return " ".join([*count, f"{(Decimal(amount) * scale).normalize():f}"]), unit
-
-
-def contradict(seen: Numbers, listed: Numbers) -> bool:
-    """Whether text and product both give an amount in a unit, or both a number, and no two of them are the same."""
-    for unit in {unit for _, unit in seen.amounts} & {unit for _, unit in listed.amounts}:
-        if not {a for a, u in seen.amounts if u == unit} & {a for a, u in listed.amounts if u == unit}:
-            return True
-    return bool(seen.others and listed.others and not seen.others & listed.others)
+def _ratios(text: str, others: Sequence[str], at: Indices) -> Scores:
+    """How like the text is to the others at these places, float32 (N) 0 to 100; 0 for those that are not near."""
+    found = process.cdist([text], [others[n] for n in at], scorer=fuzz.ratio, score_cutoff=SURELY_BELOW_NEAR)
+    return np.asarray(found[0], np.float32)

@@ -44,7 +44,7 @@ from dataclasses import replace
 from datetime import date, datetime, timezone
 
 from edge_agent.clock import NOT_BEFORE_UNIX_S
-from edge_agent.errors import EngineError
+from edge_agent.errors import EngineError, in_one_line
 from edge_agent.patterns import Pattern
 from edge_agent.records import Code, Field, TextBox, TextLine
 from edge_agent.settings.fields import FieldsConfig
@@ -83,6 +83,7 @@ MasksOfRegion = Callable[["str | None"], Mapping[str, Pattern]]
 MIN_SHARE = 0.35  # of the fields' likenesses; below it a line stays unnamed
 MAX_LINE_CHARS = 300  # of a line that the encoder may name by a value: a longer one is prose
 MAX_CODE_LINES = 64  # of the text of one 2D code
+OUT_OF_ORDER = "the encoder is out of order, lines that need it are named by their shape"
 MIN_OPEN_LETTERS = 3  # a line with fewer letters says nothing to the encoder
 
 
@@ -116,7 +117,7 @@ class FieldExtractor:
         self.catalogue = catalogue or Catalogue(())
         self.table = field_table(config)
         self._nearest = self._prototypes()
-        self.degraded = False  # the encoder failed on the latest lines that it was asked for
+        self.fault: str | None = None  # what is wrong with the encoder, in words; None while it works
         self.dropped = 0  # fields beyond max_fields, since the start
 
     @property
@@ -124,11 +125,9 @@ class FieldExtractor:
         """Below this likeness the encoder's name for a line is not believed."""
         return self._config.min_similarity
 
-    def tune(self, config: FieldsConfig, catalogue: Catalogue | None = None) -> None:
-        """From the next frame on, as `config` says; the catalogue stays where none is given. EngineError where new
-        example phrases cannot be embedded."""
+    def tune(self, config: FieldsConfig) -> None:
+        """From the next frame on, as `config` says. EngineError where new example phrases cannot be embedded."""
         before, self._config = self._config, config
-        self.catalogue = catalogue or self.catalogue
         if config.custom != before.custom:
             examples = self.table.prototypes
             self.table = field_table(config)
@@ -232,14 +231,27 @@ class FieldExtractor:
         try:
             answers = nearest.nearest(texts, candidates, gists)
         except EngineError as exc:
-            if not self.degraded:
-                log.warning("the encoder is out of order, lines are named by their shape: %s", exc)
-            self.degraded = True
+            self._failed(exc)
             return nearest.without_encoder(texts, candidates), True
-        if self.degraded and texts:
-            log.info("the encoder is in order again")
-            self.degraded = False
+        if self.fault is not None:
+            self._try_again(nearest)
         return answers, False
+
+    def _try_again(self, nearest: NearestPrototypes) -> None:
+        """Whether the encoder works again: that it remembers all of these lines proves nothing, nor does a frame that
+        needs it for none."""
+        try:
+            nearest.try_encoder()
+        except EngineError as exc:
+            self._failed(exc)
+        else:
+            log.info("the encoder is in order again")
+            self.fault = None
+
+    def _failed(self, error: EngineError) -> None:
+        if self.fault is None:  # it stays with the first error's words: health is told whenever they change
+            self.fault = f"{OUT_OF_ORDER}: {in_one_line(error)}"
+            log.warning("%s", self.fault)
 
 
 def _tagged(entity: Entity, text: str, index: int, label: Label, rules: ReadRules) -> Found | None:

@@ -69,6 +69,13 @@ def skeleton(text: str) -> Skeleton:
     return Skeleton("".join(chars), at)
 
 
+def skeletons(texts: Sequence[str], between_words: str) -> list[str]:
+    """The skeletons of many texts, a space for each white space and each character that stands between words."""
+    chars = set().union(*texts)
+    table = {ord(char): " " if char.isspace() or char in between_words else _bones(char) for char in chars}
+    return [text.translate(table) for text in texts]
+
+
 def unaccented(text: str) -> str:
     """`text` in lower case without accents, each character replaced by exactly one, so that positions stay."""
     return text.lower() if text.isascii() else "".join(map(_base, text))

@@ -95,6 +95,10 @@ class NearestPrototypes:
             for row, score, allowed in zip(similarities, scores, candidates, strict=True)
         ]
 
+    def try_encoder(self) -> None:
+        """Has the encoder embed something that it does not remember; raises EngineError where it cannot."""
+        self._encoder.try_out()
+
     def without_encoder(self, texts: Sequence[str], candidates: Sequence[frozenset[str]]) -> list[Nearest]:
         """For each text the likeliest among its candidate fields by its shape and what rules know of it."""
         scores = self._manner(texts) @ self._manner_weights if texts else ()

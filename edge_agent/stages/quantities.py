@@ -43,13 +43,13 @@ _LIKELY_NUMBER = r"[0-9OIlZASB|]{1,5}(?:[.,][0-9OIlZASB|]{1,3})?"
 _UNIT = rf"(?P<unit>f[lI1|]\.?\s?oz|{_IDEOGRAPH_UNITS}|[^\W\d_]{{1,12}})"
 
 
-def _pattern(number: str, behind: str) -> re.Pattern[str]:
+def _pattern(number: str, behind: str, ahead: str = "") -> re.Pattern[str]:
     return re.compile(
-        rf"(?<![\w.,/-])(?:(?P<count>[0-9]{{1,4}})\s?[x×X*]\s?)?(?P<number>{number})?(?P<part>[½¼¾])?\s?{_UNIT}{behind}"
+        rf"(?<![\w.,/-]){ahead}(?:(?P<count>[0-9]{{1,4}})\s?[x×X*]\s?)?(?P<number>{number})?(?P<part>[½¼¾])?\s?{_UNIT}{behind}"
     )
 
 
-_STRICT = _pattern(_REAL_NUMBER, r"(?!\w)")
+_STRICT = _pattern(_REAL_NUMBER, r"(?!\w)", r"(?=[0-9½¼¾])")
 _LOOSE = _pattern(_LIKELY_NUMBER, r"(?:(?!\w)|(?=[lI|][0-9]))")
 _BARE_COUNT = re.compile(r"\s*[:.=]?\s*([0-9]{1,6})\s*")
 
@@ -98,9 +98,11 @@ def bare_count(text: str) -> Quantity | None:
 
 
 def _quantity(match: re.Match[str], *, repaired: bool) -> Quantity | None:
-    unit, bent = _unit(match["unit"])
     number, part = match["number"], match["part"]
-    if unit is None or not (number or part):
+    if not (number or part):
+        return None
+    unit, bent = _unit(match["unit"])
+    if unit is None:
         return None
     glued = match.string[match.end() : match.end() + 1].isalnum()  # 0.75 Ll3,5%: where the unit ends is a guess
     flags: tuple[str, ...] = ("repaired",) if bent or glued else ()

@@ -94,6 +94,10 @@ class TextEncoder:
         self._remember(plain, fresh)
         return vectors
 
+    def try_out(self) -> None:
+        """Embeds a word, whatever is remembered; raises EngineError where inference fails."""
+        self._embedded(["word"])
+
     def _remember(self, texts: Sequence[str], fresh: dict[str, Vectors]) -> None:
         self._cache.update(fresh)
         for text in texts:

@@ -19,10 +19,10 @@ from edge_agent.patterns import Pattern
 from edge_agent.records import INFORMING_FLAGS, Code, Field, Reason, TextLine, Verdict
 from edge_agent.settings.date_rule import DATE_FIELDS, Comparison, DateRule, DateSide, field_name
 from edge_agent.settings.expected import MAX_RULES, Rule
-from edge_agent.stages.catalogue import contradict, numbers_of
 from edge_agent.stages.dates import gs1_date, same_date
 from edge_agent.stages.label_date import MONTH, DateRules
 from edge_agent.stages.label_text import label_text, skeleton
+from edge_agent.stages.product_numbers import contradict, numbers_of
 from edge_agent.verify.label import Label
 
 ALIKE = 0.6  # a text this like the expected one is that text, misprinted or misread; below, another

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import random
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from rapidfuzz import fuzz
 
 from edge_agent.errors import ConfigError
-from edge_agent.stages.catalogue import Catalogue, Product, read_catalogue
+from edge_agent.stages.catalogue import Catalogue, Match, Product, read_products
+from edge_agent.stages.label_text import skeleton
+from edge_agent.stages.product_numbers import contradict, numbers_of
 
 NAMES = (
     "Temperature Display TD-500",
@@ -79,11 +85,11 @@ def test_an_empty_catalogue_matches_nothing() -> None:
 def test_a_file_has_names_and_ids(tmp_path: Path) -> None:
     path = tmp_path / "products.txt"
     path.write_text("\ufeff# ours\n4711\tDark  Chocolate\n\nMilk Chocolate\n", encoding="utf-8")
-    assert read_catalogue(["Nougat"], path).products == (
+    assert read_products(["Nougat"], path) == [
         Product("Nougat", "Nougat"),
         Product("4711", "Dark Chocolate"),
         Product("Milk Chocolate", "Milk Chocolate"),
-    )
+    ]
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe\x00"])
@@ -92,7 +98,7 @@ def test_a_file_that_cannot_be_read_is_a_wrong_setting(tmp_path: Path, content: 
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(ConfigError, match=r"catalogue\.file .*products\.txt cannot be read"):
-        read_catalogue([], path)
+        read_products([], path)
 
 
 def test_amount_in_another_unit_is_the_same_product_only_where_it_is_the_same_amount() -> None:
@@ -120,8 +126,74 @@ def test_file_that_is_no_list_of_names_is_refused_and_an_entry_without_a_name_is
     for content, said in ((b"x" * 300, "a name of 300 characters"), ("Oat".encode("utf-16"), "expected text in UTF-8")):
         path.write_bytes(content)
         with pytest.raises(ConfigError, match=said):
-            read_catalogue((), path)
+            read_products((), path)
     with pytest.raises(ConfigError, match="no regular file"):
-        read_catalogue((), Path("/dev/zero"))
+        read_products((), Path("/dev/zero"))
     path.write_bytes(b"\xef\xbb\xbf1\t\n\tRye Crisps\n\t\t\n7\tOat Biscuits\n")
-    assert read_catalogue((), path).products == (Product("Rye Crisps", "Rye Crisps"), Product("7", "Oat Biscuits"))
+    assert read_products((), path) == [Product("Rye Crisps", "Rye Crisps"), Product("7", "Oat Biscuits")]
+
+
+def test_amounts_in_units_of_two_words_are_amounts() -> None:
+    cola = Catalogue([Product("1", "Cola 12 fl oz"), Product("2", "Cola 20 fl oz"), Product("3", "Cola 6 x 12 fl oz")])
+    for text, wanted in (("COLA 12 fl oz", "1"), ("Cola 20 fI oz", "2"), ("Cola 6 x 12 fl oz", "3")):
+        match = cola.match(text)
+        assert match is not None and (match.product.id, match.others) == (wanted, ())
+    assert cola.match("Cola 16 fl oz") is None
+
+
+# what a match is worth, told plainly: every product is compared
+
+
+def plain_match(products: Sequence[Product], text: str) -> Match | None:
+    def words(each: str) -> str:
+        return " ".join(skeleton(word).chars for word in re.split(r"[\s,;/]+", each))
+
+    bones, seen = skeleton(text).chars, numbers_of(text)
+    scored = []
+    for at, product in enumerate(products):
+        name = product.name
+        score = max(fuzz.ratio(bones, skeleton(name).chars), fuzz.token_sort_ratio(words(text), words(name)))
+        if score >= 74 and not contradict(seen, numbers_of(name)):
+            scored.append((-score, at))
+    scored.sort()
+    if not bones or not scored or scored[0][0] > -80:
+        return None
+    best, at = scored[0]
+    others = [other for score, other in scored[1:] if score - best < 6]
+    if bones == skeleton(products[at].name).chars and numbers_of(products[at].name).all <= seen.all:
+        others = [other for _, other in scored[1:] if skeleton(products[other].name).chars == bones]
+    return Match(products[at], -best / 100, tuple(products[other] for other in others[:5]))
+
+
+WORDS = "Oat Rye Rice Bread Biscuit Biscuits Crisps Bar Größe Crème brûlée TD-500 TD-700 TD-5OO 3 12 ½ l 500 g".split()
+WORDS += "0,5 kg 250 ml 12 fl oz 6x330 ml 1.000 g 红烧 牛肉面 / , ; | - @ Forte A B Ltd. ﬁg ① ٣ 🙂".split()
+
+
+def made_up(chance: random.Random, at_most: int) -> str:
+    return " ".join(chance.choice(WORDS) for _ in range(chance.randrange(1, at_most)))
+
+
+def bent(chance: random.Random, text: str) -> str:
+    """Some of its characters lost, doubled, swapped for look-alikes or in another order."""
+    pieces = [chance.choice([char] * 12 + ["", char * 2, "O", "0", " ", "l"]) for char in text]
+    if chance.random() < 0.3:
+        pieces = list(" ".join(chance.sample("".join(pieces).split(), len("".join(pieces).split()))))
+    return "".join(pieces)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_match_is_the_same_as_if_every_product_were_compared(seed: int) -> None:
+    chance = random.Random(seed)
+    products = list(dict.fromkeys(Product(str(n % 90), made_up(chance, 7)) for n in range(120)))
+    catalogue = Catalogue(products)
+    texts = [bent(chance, chance.choice(products).name) for _ in range(60)] + [made_up(chance, 9) for _ in range(20)]
+    found = 0
+    for text in ["", " ", "\ud83d", *texts]:
+        wanted, match = plain_match(products, text), catalogue.match(text)
+        if wanted is None or match is None:
+            assert match == wanted, text
+            continue
+        assert (match.product, match.others) == (wanted.product, wanted.others), text
+        assert match.score == pytest.approx(wanted.score, abs=1e-6)
+        found += 1
+    assert found > 20

@@ -16,7 +16,7 @@ from edge_agent.errors import EngineError
 from edge_agent.records import Code, Field, Quad
 from edge_agent.settings.fields import CustomFieldConfig, FieldsConfig
 from edge_agent.stages.catalogue import Catalogue, Product
-from edge_agent.stages.field_extractor import FieldExtractor
+from edge_agent.stages.field_extractor import OUT_OF_ORDER, FieldExtractor
 from edge_agent.stages.text_encoder import TextEncoder
 from edge_agent.stages.token_classifier import TokenClassifier
 from tests.conftest import ROOT
@@ -168,31 +168,52 @@ class Failing:
 
     def __init__(self) -> None:
         self.works = True
+        self.failed = 0
         self.inputs = tuple(TensorSpec(name, "int64", (None, None)) for name in ("input_ids", "attention_mask"))
         self.outputs = (TensorSpec("sentence_embedding", "float32", (None, 4)),)
         self.fingerprint = "failing"
 
     def infer(self, feed: Feed) -> dict[str, np.ndarray]:
         if not self.works:
-            raise EngineError("out of order")
+            self.failed += 1
+            raise EngineError(f"out of order (try {self.failed})")
         ids = feed["input_ids"] * feed["attention_mask"]
         return {"sentence_embedding": np.stack([np.sin(ids * k).sum(1) for k in (1, 2, 3, 4)], 1).astype(np.float32)}
 
     def close(self) -> None: ...
 
 
+PROSE = column("LOT A7", "flour, sugar, palm oil, cocoa, salt, yeast", "EXP 08/2027")
+
+
 def test_without_its_encoder_the_rules_go_on_and_names_by_shape_say_so() -> None:
     engine = Failing()
     one = FieldExtractor(FieldsConfig(), TextEncoder(engine, MINILM / "tokenizer.json"), lambda: NOW)
     engine.works = False
-    lines = column("LOT A7", "flour, sugar, palm oil, cocoa, salt, yeast", "EXP 08/2027")
-    found = one.extract(lines)
+    found = one.extract(PROSE)
     assert [(f.name, f.certain) for f in found] == [("lot", True), ("ingredients", False), ("expiry_date", True)]
     assert found[1].flags == ("degraded",)
-    assert one.degraded
+    assert one.fault == f"{OUT_OF_ORDER}: out of order (try 1)", "the first error's words stay"
+    one.extract(PROSE)
+    assert one.fault == f"{OUT_OF_ORDER}: out of order (try 1)"
     engine.works = True
-    one.extract(lines)
-    assert not one.degraded
+    one.extract(PROSE)
+    assert one.fault is None
+
+
+def test_encoder_that_fails_is_tried_again_with_every_frame_whatever_is_remembered() -> None:
+    engine = Failing()
+    one = FieldExtractor(FieldsConfig(), TextEncoder(engine, MINILM / "tokenizer.json"), lambda: NOW)
+    remembered = one.extract(PROSE)
+    engine.works = False
+    one.extract(column("sugar, salt, palm oil, flour"))
+    assert one.extract(PROSE) == remembered, "what the encoder said of a line holds"
+    assert one.fault is not None, "and is no proof that it works"
+    one.extract(column("LOT A7"))
+    assert one.fault is not None
+    engine.works = True
+    one.extract(column("LOT A7"))
+    assert one.fault is None, "no line needs it, and it works"
 
 
 def test_prototypes_of_one_s_own_name_lines_in_words_of_no_list(encoder: TextEncoder) -> None:
