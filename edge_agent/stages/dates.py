@@ -15,20 +15,12 @@ import re
 from dataclasses import replace
 
 from edge_agent.stages.date_forms import Form, forms
+from edge_agent.stages.date_leftovers import has_leftovers
 from edge_agent.stages.label_date import MONTH, NO_DATE, DateRules, LabelDate, exists
 from edge_agent.stages.label_text import unaccented
 
 # Letters OCR writes for digits (T for 7 and A for 4 from measured noise).
 DIGIT_OF = str.maketrans("OoDdQIiLl|!ZzAaSsGbTtBgq", "000001111112244556677899")
-_SEPARATORS = r"[\s./,:;'_~-]"
-_PIECE_BEFORE = re.compile(rf"(?:^|[^\w])([\w?|]{{1,2}}|[\w?|]{{0,3}}[0-9][\w?|]{{0,3}}){_SEPARATORS}{{0,4}}$")
-_PIECE_BEHIND = re.compile(
-    rf"(?!\s[0-2]?[0-9]:[0-5][0-9](?![0-9]))"  # a time of day; nor an amount, nor a lot with its L
-    rf"(?!\s[0-9]{{1,4}}(?:[.,][0-9]{{1,3}})?\s?(?:mg|kg|g|ml|cl|dl|l|oz|lb|Stk|pcs)(?!\w))"
-    rf"(?:{_SEPARATORS}{{0,4}}(?=[\w?|]{{0,4}}[0-9])(?!L)[\w?|]{{1,5}}(?!\w)"
-    rf"|{_SEPARATORS}{{0,4}}[OIlZSBGozsbg|?]{{1,2}}(?!\w)|[./-]\s?[\w?|]{{1,2}}(?!\w))"
-)
-_BEFORE_A_DATE = frozenset("le el il do du de di am im of no by on to at en em in al zu".split())
 
 
 def find_dates(text: str, rules: DateRules, *, keyed: bool) -> tuple[LabelDate, ...]:
@@ -88,26 +80,8 @@ def _without_lone_years(text: str, found: list[LabelDate]) -> list[LabelDate]:
 
 
 def _with_leftovers(text: str, found: LabelDate) -> LabelDate:
-    """Tells a date beside which stands what may be a piece of it: `AA.08.2027`, `202T-06-30`, `16/05/20 27`."""
-    if not found.valid:
-        return found
-    printed = text[found.start : found.end]
-    year_first, year_last = printed.startswith(str(found.year)), printed.endswith(str(found.year))
-    piece = None if year_first else _PIECE_BEFORE.search(text[max(0, found.start - 12) : found.start])
-    lost = piece is not None and (any(map(str.isdigit, piece[1])) or piece[1].lower() not in _BEFORE_A_DATE)
-    if found.day is None or not (year_last or (year_first and printed[-2].isdigit())):
-        lost = lost or _PIECE_BEHIND.match(text, found.end) is not None
-    lost = lost or (found.day is None and text[: found.start].endswith("/"))
-    lost = lost or (text[: found.start][-1:].isalpha() and re.match(r"[0-9](?![0-9])", printed) is not None)
-    if lost or _unevenly_padded(printed):
-        return replace(found, flags=(*found.flags, "incomplete"))
-    return found
-
-
-def _unevenly_padded(printed: str) -> bool:
-    """Whether one number is padded with a zero and another is not: 2029-2-03 has lost a digit."""
-    numbers = re.findall(r"[0-9]+", printed)
-    return any(len(n) == 1 for n in numbers) and any(len(n) == 2 and n[0] == "0" for n in numbers)
+    told = found.valid and has_leftovers(text, found)
+    return replace(found, flags=(*found.flags, "incomplete")) if told else found
 
 
 def _judged(found: LabelDate, rules: DateRules, printed: str) -> LabelDate:

@@ -130,6 +130,20 @@ def test_date_beside_a_lost_piece_is_never_plain(text: str) -> None:
     assert {"incomplete", "repaired"} & set(keyed(text).flags)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["■1 AUG 2027", "'1 AUG 2027", "*8.8.2027", "■■ AUG 2027", "3■.08.2027", "■■.08.2027", " .08.2027", "31*08.2027",
+     "31 AUG 20■7", "31.08.20*7", "2027-10-1■", "2027-10-■1"],
+)  # fmt: skip
+def test_date_beside_what_was_no_character_is_never_plain(text: str) -> None:
+    assert "incomplete" in keyed(text).flags
+
+
+@pytest.mark.parametrize("text", ["*31.08.2027", "■ 31.08.2027", "31.08.27*", "(1 AUG 2027)", "- 08/2027", ". 08.2027"])
+def test_sign_beside_a_whole_date_is_none_of_it(text: str) -> None:
+    assert not set(keyed(text).flags) - {"month_precision"}
+
+
 def test_key_words_are_never_months() -> None:
     assert month_number("EXP") is None
     assert month_number("BBE") is None
