@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
-import py3langid
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 MIN_LETTERS = 16  # of a label's words; an ideograph or syllable counts as LETTERS_PER_IDEOGRAPH
 LETTERS_PER_IDEOGRAPH = 3
@@ -19,14 +20,18 @@ MIN_MARGIN = 0.3  # nats between the likeliest language and the next, per root o
 
 
 class LabelLanguage:
-    """Tells the language among those configured; one thread owns it, for the library's choice of languages is global.
+    """Tells the language among those configured; of one alone, that one.
 
-    Of languages that the library does not know none is ever told.
+    Of several, those that the library does not know are never told. Its model, 45 MB, is held only where there is a
+    choice to make.
     """
 
     def __init__(self, languages: Sequence[str]) -> None:
-        known = {str(name) for name, _ in _all_ranked("x")}
-        self.languages = tuple(language for language in dict.fromkeys(languages) if language in known)
+        self.languages = tuple(dict.fromkeys(languages))
+        self._identifier: LanguageIdentifier | None = None
+        if len(self.languages) > 1:
+            self._identifier = _identifier_of(self.languages)
+            self.languages = tuple(language for language in self.languages if language in self._identifier.labels)
 
     def of(self, texts: Iterable[str]) -> str | None:
         """ISO 639-1 of a label's texts; None where they have too few words, or words that two languages share."""
@@ -36,16 +41,25 @@ class LabelLanguage:
         text = " ".join(words)[:MAX_CHARS]
         if sum(LETTERS_PER_IDEOGRAPH if ord(c) > 0x2E7F else 1 for c in text if c.isalpha()) < MIN_LETTERS:
             return None
-        if len(self.languages) == 1:
+        if len(self.languages) == 1 or self._identifier is None:
             return self.languages[0]
-        py3langid.set_languages(list(self.languages))
-        (best, first), (_, second), *_ = py3langid.rank(text)
+        (best, first), (_, second), *_ = self._identifier.rank(text)
         return str(best) if first - second >= MIN_MARGIN * math.sqrt(len(text.encode())) else None
 
 
-def _all_ranked(text: str) -> Sequence[tuple[str, float]]:
-    py3langid.set_languages(None)
-    return list(py3langid.rank(text))
+@lru_cache(maxsize=1)  # settings change often, their languages hardly ever
+def _identifier_of(languages: Sequence[str]) -> LanguageIdentifier:
+    """One that knows these languages alone: of the library's table of all 97 only their columns are kept."""
+    everything = LanguageIdentifier.from_model_file(MODEL_FILE)
+    everything.set_languages([language for language in languages if language in everything.labels])
+    return LanguageIdentifier(
+        everything.nb_ptc.copy(),
+        everything.nb_pc.copy(),
+        everything.nb_classes,
+        everything.tk_nextmove,
+        everything.tk_output,
+        tk_row=everything.tk_row,
+    )
 
 
 def _is_word(word: str) -> bool:

@@ -41,4 +41,5 @@ def test_only_configured_languages_are_told_and_each_object_keeps_its_own() -> N
     assert romance.of(german) in ("fr", "es", None)
     assert EUROPEAN.of(german) == "de"
     assert LabelLanguage(("de",)).of(german) == "de"
-    assert LabelLanguage(("tlh",)).of(german) is None
+    assert LabelLanguage(("tlh", "de")).of(german) == "de"
+    assert LabelLanguage(("tlh", "qya")).of(german) is None
