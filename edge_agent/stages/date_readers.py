@@ -24,29 +24,17 @@ def year_month_day(parts: Parts, rules: DateRules) -> LabelDate | None:
 def day_month_year(parts: Parts, rules: DateRules) -> LabelDate | None:
     """31/08/2027 and 31/08/27 by the configured order, with the other reading beside it."""
     a, b, last = int(parts["a"]), int(parts["b"]), parts["y"]
-    if len(last) == 2 and rules.order == "YMD":
-        year = rules.full_year(parts["a"])
-        if len(parts["a"]) == 2 and exists(year, b, int(last)):
-            return LabelDate.of(year, b, int(last))
     year = rules.full_year(last)
+    year_first = (rules.full_year(parts["a"]), b, int(last)) if len(last) == len(parts["a"]) == 2 else None
+    if rules.order == "YMD" and year_first is not None and exists(*year_first):
+        return _unless_nearer(year_first, (year, b, a), rules)
     day, month = (b, a) if rules.order == "MDY" else (a, b)
     if not exists(year, month, day):
         return LabelDate.of(year, day, month, "order_conflict") if exists(year, day, month) else NO_DATE
     if day != month and exists(year, day, month):
         return LabelDate.of(year, month, day, "ambiguous", alternative=iso(year, day, month))
-    if (other := _year_first(parts, rules, year)) is not None:
-        return LabelDate.of(year, month, day, "ambiguous", alternative=other)
     conflict = ("order_conflict",) if rules.order == "YMD" and len(last) == 2 else ()
-    return LabelDate.of(year, month, day, *conflict)
-
-
-def _year_first(parts: Parts, rules: DateRules, year: int) -> str | None:
-    """26.08.12 as 2026-08-12, where the configured order gives a date long past and this one a recent one."""
-    if rules.today is None or len(parts["y"]) != 2 or len(parts["a"]) != 2 or year >= rules.today.year - 5:
-        return None
-    first, month, day = rules.full_year(parts["a"]), int(parts["b"]), int(parts["y"])
-    near = rules.today.year - 5 <= first <= rules.today.year + 10
-    return iso(first, month, day) if near and exists(first, month, day) else None
+    return _unless_nearer((year, month, day), year_first, rules, *conflict)
 
 
 def month_name(parts: Parts, rules: DateRules) -> LabelDate | None:
@@ -54,10 +42,21 @@ def month_name(parts: Parts, rules: DateRules) -> LabelDate | None:
     month = month_number(parts["mon"])
     if month is None:
         return None
-    year = rules.full_year(parts["y"])
-    if "d" not in parts:
+    year, day = rules.full_year(parts["y"]), parts.get("d")
+    if day is None:
         return LabelDate.of(year, month, None)
-    return LabelDate.of(year, month, int(parts["d"])) if exists(year, month, int(parts["d"])) else NO_DATE
+    if not exists(year, month, int(day)):
+        return NO_DATE
+    year_first = (rules.full_year(day), month, int(parts["y"])) if len(day) == len(parts["y"]) == 2 else None
+    return _unless_nearer((year, month, int(day)), year_first, rules)
+
+
+def _unless_nearer(day: _Day, from_other_end: _Day | None, rules: DateRules, *flags: str) -> LabelDate:
+    """A date of two-digit numbers, with what it says when it is read from its other end (27/08/31 as 2027-08-31, not
+    2031-08-27), where it lies years off and that lies nearer."""
+    if from_other_end is None or not exists(*from_other_end) or not rules.nearer(from_other_end, day):
+        return LabelDate.of(*day, *flags)
+    return LabelDate.of(*day, "ambiguous", *flags, alternative=iso(*from_other_end))
 
 
 def month_year(parts: Parts, rules: DateRules) -> LabelDate | None:

@@ -9,6 +9,7 @@ from typing import Literal
 
 DateOrder = Literal["DMY", "MDY", "YMD"]
 DEFAULT_WINDOW_YEARS = 20
+FAR_OFF_DAYS = 3 * 365  # few dates on goods lie further off
 MONTH = "month_precision"  # flag of a date that is printed without its day
 
 
@@ -76,6 +77,13 @@ class DateRules:
         """Whether `year` lies within the window; a `short` one of two digits within half of it."""
         window = self.window_years / 2 if short else self.window_years
         return self.today is None or abs(year - self._year) <= window
+
+    def nearer(self, other: tuple[int, int, int], day: tuple[int, int, int]) -> bool:
+        """Whether `other` (year, month, day) lies nearer to today than `day`, which lies years off."""
+        if self.today is None:
+            return False
+        days_off = abs(date(*day) - self.today).days
+        return days_off > FAR_OFF_DAYS and abs(date(*other) - self.today).days < days_off
 
     @property
     def _year(self) -> int:

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import pytest
 
 from edge_agent.stages.dates import find_dates, gs1_date
-from edge_agent.stages.label_date import DateRules, LabelDate
+from edge_agent.stages.label_date import DateOrder, DateRules, LabelDate
 from edge_agent.stages.label_text import label_text
 from edge_agent.stages.months import month_number
 
@@ -73,10 +73,38 @@ def test_date_of_the_other_order_is_read_and_says_so() -> None:
     assert keyed("2027-25-03").flags == ("order_conflict",)
 
 
-def test_year_first_reading_of_a_date_long_past_is_told() -> None:
-    found = keyed("26.08.12")
+@pytest.mark.parametrize(
+    ("text", "order", "printed", "other"),
+    [
+        ("26.08.12", "DMY", "2012-08-26", "2026-08-12"),
+        ("27/08/31", "DMY", "2031-08-27", "2027-08-31"),
+        ("27-12-31", "DMY", "2031-12-27", "2027-12-31"),
+        ("27AUG31", "DMY", "2031-08-27", "2027-08-31"),
+        ("27 AUG 31", "MDY", "2031-08-27", "2027-08-31"),
+        ("31.08.27", "YMD", "2031-08-27", "2027-08-31"),
+    ],
+)
+def test_date_years_off_tells_the_nearer_one_that_it_is_from_its_other_end(
+    text: str, order: DateOrder, printed: str, other: str
+) -> None:
+    found = keyed(text, DateRules(order, RULES.today))
+    assert (found.printed, found.alternative) == (printed, other)
     assert "ambiguous" in found.flags
-    assert found.alternative == "2026-08-12"
+
+
+@pytest.mark.parametrize(
+    ("text", "order", "printed"),
+    [
+        ("27/12/26", "DMY", "2026-12-27"),
+        ("25.08.27", "DMY", "2027-08-25"),
+        ("27.08.31", "YMD", "2027-08-31"),
+        ("27AUG28", "DMY", "2028-08-27"),
+        ("20/12/30", "DMY", "2030-12-20"),
+    ],
+)
+def test_configured_order_decides_where_the_date_is_not_far_off(text: str, order: DateOrder, printed: str) -> None:
+    found = keyed(text, DateRules(order, RULES.today))
+    assert (found.printed, found.flags) == (printed, ())
 
 
 @pytest.mark.parametrize("text", ["31/02/2027", "30.02.27", "2027-13-32", "31 JUN 2027", "00/2027"])
