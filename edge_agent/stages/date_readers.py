@@ -44,7 +44,7 @@ def month_name(parts: Parts, rules: DateRules) -> LabelDate | None:
         return None
     year, day = rules.full_year(parts["y"]), parts.get("d")
     if day is None:
-        return LabelDate.of(year, month, None)
+        return _month_first(month, parts["y"], rules)
     if not exists(year, month, int(day)):
         return NO_DATE
     year_first = (rules.full_year(day), month, int(parts["y"])) if len(day) == len(parts["y"]) == 2 else None
@@ -68,15 +68,25 @@ def month_year(parts: Parts, rules: DateRules) -> LabelDate | None:
 def month_short_year(parts: Parts, rules: DateRules) -> LabelDate | None:
     """08/27 behind a date's phrase; 05/06 can be both ways round."""
     a, b = parts["m"], parts["y"]
-    if rules.order == "YMD" and 1 <= int(b) <= 12 and len(b) == 2:
+    year_first = rules.order == "YMD" and 1 <= int(b) <= 12 and len(b) == 2
+    if year_first:
         a, b = b, a
     if not 1 <= int(a) <= 12:
         return NO_DATE
-    year = rules.full_year(b)
     if a != b and len(parts["m"]) == 2 and 1 <= int(b) <= 12:
         other = f"{rules.full_year(a):04d}-{int(b):02d}"
-        return LabelDate.of(year, int(a), None, "ambiguous", alternative=other)
-    return LabelDate.of(year, int(a), None)
+        return LabelDate.of(rules.full_year(b), int(a), None, "ambiguous", alternative=other)
+    return LabelDate.of(rules.full_year(b), int(a), None) if year_first else _month_first(int(a), b, rules)
+
+
+def _month_first(month: int, digits: str, rules: DateRules) -> LabelDate:
+    """A month before a year. Two digits may be its day, with no year printed, where labels have the month first, and
+    where they make a year far off: AUG 31 is no month of 2031 for certain."""
+    year = rules.full_year(digits)
+    may_be_a_day = len(digits) == 2 and exists(2000, month, int(digits))  # 2000 has a 29 February
+    if may_be_a_day and (rules.order != "DMY" or rules.far_off(year, month)):
+        return LabelDate.of(year, month, None, "incomplete")
+    return LabelDate.of(year, month, None)
 
 
 def eight_digits(parts: Parts, rules: DateRules) -> LabelDate | None:
@@ -125,7 +135,7 @@ def four_digits(parts: Parts, rules: DateRules) -> LabelDate | None:
         return None
     if 1 <= int(s[2:]) <= 12 and s[:2] != s[2:]:
         return LabelDate.of(year, month, None, "ambiguous", alternative=f"{rules.full_year(s[:2]):04d}-{s[2:]}")
-    return LabelDate.of(year, month, None)
+    return _month_first(month, s[2:], rules)
 
 
 def _year_last(a: str, b: str, year: int, rules: DateRules) -> tuple[_Day, _Day]:

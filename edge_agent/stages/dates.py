@@ -80,7 +80,7 @@ def _without_lone_years(text: str, found: list[LabelDate]) -> list[LabelDate]:
 
 
 def _with_leftovers(text: str, found: LabelDate) -> LabelDate:
-    told = found.valid and has_leftovers(text, found)
+    told = found.valid and "incomplete" not in found.flags and has_leftovers(text, found)
     return replace(found, flags=(*found.flags, "incomplete")) if told else found
 
 

@@ -80,10 +80,14 @@ class DateRules:
 
     def nearer(self, other: tuple[int, int, int], day: tuple[int, int, int]) -> bool:
         """Whether `other` (year, month, day) lies nearer to today than `day`, which lies years off."""
-        if self.today is None:
-            return False
-        days_off = abs(date(*day) - self.today).days
-        return days_off > FAR_OFF_DAYS and abs(date(*other) - self.today).days < days_off
+        return self.far_off(*day) and self._days_off(*other) < self._days_off(*day)
+
+    def far_off(self, year: int, month: int, day: int = 1) -> bool:
+        """Whether a day lies so many years from today that its digits may mean something else."""
+        return self._days_off(year, month, day) > FAR_OFF_DAYS
+
+    def _days_off(self, year: int, month: int, day: int) -> int:
+        return 0 if self.today is None else abs(date(year, month, day) - self.today).days
 
     @property
     def _year(self) -> int:

@@ -107,6 +107,30 @@ def test_configured_order_decides_where_the_date_is_not_far_off(text: str, order
     assert (found.printed, found.flags) == (printed, ())
 
 
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        ("AUG 31", "DMY"),
+        ("08/31", "DMY"),
+        ("0831", "DMY"),
+        ("AUG 28", "MDY"),
+        ("08/28", "MDY"),
+        ("08.28", "YMD"),
+        ("02/29", "MDY"),
+    ],
+)
+def test_month_before_what_may_be_its_day_is_never_plain(text: str, order: DateOrder) -> None:
+    assert "incomplete" in keyed(text, DateRules(order, RULES.today)).flags
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [("AUG 28", "DMY"), ("08/28", "DMY"), ("AUG 2031", "MDY"), ("28/08", "YMD"), ("08/2031", "DMY"), ("08/33", "MDY")],
+)
+def test_month_before_what_can_only_be_its_year_is_plain(text: str, order: DateOrder) -> None:
+    assert keyed(text, DateRules(order, RULES.today)).flags == ("month_precision",)
+
+
 @pytest.mark.parametrize("text", ["31/02/2027", "30.02.27", "2027-13-32", "31 JUN 2027", "00/2027"])
 def test_date_that_does_not_exist_is_invalid_and_never_rolled_over(text: str) -> None:
     found = keyed(text)
