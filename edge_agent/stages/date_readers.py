@@ -60,9 +60,9 @@ def _unless_nearer(day: _Day, from_other_end: _Day | None, rules: DateRules, *fl
 
 
 def month_year(parts: Parts, rules: DateRules) -> LabelDate | None:
-    """08/2027 and 2027-08."""
-    month = int(parts["m"])
-    return LabelDate.of(int(parts["y"]), month, None) if 1 <= month <= 12 else NO_DATE
+    """08/2027 and 2027-08; no calendar has 08/0000."""
+    year, month = int(parts["y"]), int(parts["m"])
+    return LabelDate.of(year, month, None) if exists(year, month, 1) else NO_DATE
 
 
 def month_short_year(parts: Parts, rules: DateRules) -> LabelDate | None:
@@ -71,7 +71,7 @@ def month_short_year(parts: Parts, rules: DateRules) -> LabelDate | None:
     year_first = rules.order == "YMD" and 1 <= int(b) <= 12 and len(b) == 2
     if year_first:
         a, b = b, a
-    if not 1 <= int(a) <= 12:
+    if not exists(rules.full_year(b), int(a), 1):
         return NO_DATE
     if a != b and len(parts["m"]) == 2 and 1 <= int(b) <= 12:
         other = f"{rules.full_year(a):04d}-{int(b):02d}"
@@ -83,6 +83,8 @@ def _month_first(month: int, digits: str, rules: DateRules) -> LabelDate:
     """A month before a year. Two digits may be its day, with no year printed, where labels have the month first, and
     where they make a year far off: AUG 31 is no month of 2031 for certain."""
     year = rules.full_year(digits)
+    if not exists(year, month, 1):
+        return NO_DATE
     may_be_a_day = len(digits) == 2 and exists(2000, month, int(digits))  # 2000 has a 29 February
     if may_be_a_day and (rules.order != "DMY" or rules.far_off(year, month)):
         return LabelDate.of(year, month, None, "incomplete")

@@ -131,7 +131,11 @@ def test_month_before_what_can_only_be_its_year_is_plain(text: str, order: DateO
     assert keyed(text, DateRules(order, RULES.today)).flags == ("month_precision",)
 
 
-@pytest.mark.parametrize("text", ["31/02/2027", "30.02.27", "2027-13-32", "31 JUN 2027", "00/2027"])
+@pytest.mark.parametrize(
+    "text",
+    ["31/02/2027", "30.02.27", "2027-13-32", "31 JUN 2027", "31 SEP 2026", "29.02.2027", "00/2027", "08/0000",
+     "AUG 0000", "0000-08", "0000年8月"],
+)  # fmt: skip
 def test_date_that_does_not_exist_is_invalid_and_never_rolled_over(text: str) -> None:
     found = keyed(text)
     assert found.flags == ("invalid",)
