@@ -36,6 +36,14 @@ _ALONE = r"(?<![A-Za-z])"
 _NAMES = "|".join(sorted(MONTH_NAMES, key=lambda name: (-len(name), name)))
 
 
+# A week of a year is no month of it: KW 12/27, Week 10/2027, 10/27 KW. Matched against the unaccented text.
+_WEEKS = r"(?:[kcw]w|wk|weeks?|(?:kalender)?woche|sem|semaine|semana|settimana|uge|vecka)"
+WEEK = re.compile(
+    rf"(?<![a-z]){_WEEKS}[\s.:]{{0,3}}[0-9oilzsb|]{{1,2}}[\s./-]{{1,3}}(?:[0-9]{{4}}|[0-9]{{2}})(?![0-9]|[./-][0-9])"
+    rf"|(?<![0-9./-])[0-9]{{1,4}}[./-][0-9]{{1,4}}\s?(?:{_WEEKS}|w)(?![a-z])"
+)
+
+
 @dataclass(frozen=True)
 class Form:
     """One way to print a date: its pattern, its reader, and whether it means a date only behind a date's phrase."""
@@ -98,9 +106,12 @@ def forms(*, bent: bool) -> tuple[Form, ...]:
 
 
 def _with_signs() -> Iterator[Form]:
-    """2027年8月31日 and 2027年8月."""
-    yield Form(re.compile(r"(?P<y>[0-9]{4})\s?年\s?(?P<a>[0-9]{1,2})\s?月\s?(?P<b>[0-9]{1,2})\s?日?"), year_month_day)
-    yield Form(re.compile(r"(?P<y>[0-9]{4})\s?年\s?(?P<m>[0-9]{1,2})\s?月"), month_year)
+    """2027年8月31日, 2027년 8월 31일 and 2027年8月, but no month where a day is lost before its sign: 2027年8月?日."""
+    year = r"(?<![0-9])(?P<y>[0-9]{4})\s?[年년]\s?"
+    lost_day = r"(?!\s?\S{0,3}\s?[日일])"
+    day = rf"(?P<a>[0-9]{{1,2}})\s?[月월]\s?(?P<b>[0-9]{{1,2}})(?![0-9])(?:\s?[日일]|{lost_day})"
+    yield Form(re.compile(year + day), year_month_day)
+    yield Form(re.compile(rf"{year}(?P<m>[0-9]{{1,2}})\s?[月월]{lost_day}"), month_year)
 
 
 def _of_three_parts(how: _Print, *, keyed_only: bool) -> Iterator[Form]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from edge_agent.stages.date_forms import Form, forms
+from edge_agent.stages.date_forms import WEEK, Form, forms
 from edge_agent.stages.date_leftovers import has_leftovers
 from edge_agent.stages.label_date import MONTH, NO_DATE, DateRules, LabelDate, exists
 from edge_agent.stages.label_text import unaccented
@@ -56,12 +56,14 @@ def gs1_date(digits: str, rules: DateRules) -> LabelDate:
 def _scan(text: str, ways: tuple[Form, ...], rules: DateRules, *, keyed: bool) -> list[LabelDate]:
     """Surer forms first; what one has claimed, even an invalid date, no later form may reinterpret."""
     folded = unaccented(text)
+    weeks = [match.span() for match in WEEK.finditer(folded)]
     found: list[LabelDate] = []
     for form in ways:
         if form.keyed_only and not keyed:
             continue
         for match in form.pattern.finditer(folded if form.on_folded else text):
-            if any(match.start() < d.end and match.end() > d.start for d in found) or not _digits_enough(match[0]):
+            taken = [*weeks, *((d.start, d.end) for d in found)]
+            if any(match.start() < end and match.end() > start for start, end in taken) or not _digits_enough(match[0]):
                 continue
             parts = {name: _digits(name, text[slice(*match.span(name))]) for name in match.groupdict() if match[name]}
             if not all(part.isdecimal() for name, part in parts.items() if name not in ("mon", "sep")):

@@ -9,15 +9,15 @@ from rapidfuzz.distance import Levenshtein
 from edge_agent.stages.label_text import skeleton, unaccented
 
 _MONTHS = (
-    "jan january januar janv janvier ene enero gen gennaio januari janeiro",
-    "feb february februar fev fevr fevrier febrero febbraio februari fevereiro",
-    "mar march marz mrz mars marzo mrt maart marco",
+    "jan january januar janv janvier ene enero gen gennaio januari janeiro janner",
+    "feb february februar fev fevr fevrier febrero febbraio februari fevereiro feber",
+    "mar march marz mrz mars marzo mrt maart marco marts",
     "apr april avr avril abr abril aprile",
-    "may mai mayo mag maggio mei maio",
+    "may mai mayo mag maggio mei maio maj",
     "jun june juni juin junio giu giugno junho",
     "jul july juli juil juillet julio lug luglio julho",
-    "aug august aout ago agosto augustus",
-    "sep sept september septembre septiembre set settembre setembro",
+    "aug august aout ago agosto augustus augusti",
+    "sep sept september septembre septiembre set sett settembre setembro",
     "oct october okt oktober octobre octubre ott ottobre out outubro",
     "nov november novembre noviembre novembro",
     "dec december dez dezember decembre dic diciembre dicembre dezembro",

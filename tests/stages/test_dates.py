@@ -36,6 +36,12 @@ def keyed(text: str, rules: DateRules = RULES) -> LabelDate:
         ("January 11, 2028", "2028-01-11"),
         ("1st June 2027", "2027-06-01"),
         ("2027年8月31日", "2027-08-31"),
+        ("2027 年 8 月 31 日", "2027-08-31"),
+        ("2027년 8월 31일", "2027-08-31"),
+        ("2027年8月31", "2027-08-31"),
+        ("15 Jänner 2027", "2027-01-15"),
+        ("31 maj 2027", "2027-05-31"),
+        ("31. augusti 2027", "2027-08-31"),
         ("31/08/2614:32", None),
         ("17.09.2026 14:32", "2026-09-17"),
         ("2026-02-28 06:15 L3", "2026-02-28"),
@@ -50,13 +56,48 @@ def test_full_dates_are_read(text: str, printed: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["08/2027", "08.27", "2027-08", "AUG 2027", "AUG 27", "Août 2027", "2027年8月", "08 2027", "082027", "0827"]
+    "text",
+    [
+        "08/2027",
+        "08.27",
+        "2027-08",
+        "2027년 8월",
+        "AUG 2027",
+        "AUG 27",
+        "Août 2027",
+        "2027年8月",
+        "08 2027",
+        "082027",
+        "0827",
+    ],
 )
 def test_month_without_day_keeps_its_precision_and_lasts_to_its_end(text: str) -> None:
     found = keyed(text)
     assert (found.printed, found.latest) == ("2027-08", "2027-08-31")
     assert "month_precision" in found.flags
     assert "ambiguous" not in found.flags or found.alternative
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["KW 12/27", "KW12/2027", "KW 10 2027", "Week 10/27", "Woche 10/2027", "Semaine 10/2027", "sem. 10/27", "WK 1O/27",
+     "12/27 KW", "2027/10 KW"],
+)  # fmt: skip
+def test_week_is_never_a_month(text: str) -> None:
+    assert find_dates(text, RULES, keyed=True) == ()
+
+
+def test_date_beside_a_week_or_a_september_is_read() -> None:
+    assert keyed("Week 35 31.08.2027").printed == "2027-08-31"
+    assert keyed("31.08.2027 KW 35/27").printed == "2027-08-31"
+    assert keyed("15 SETT 2027").printed == "2027-09-15"
+
+
+@pytest.mark.parametrize(
+    "text", ["2027年8月?日", "2027年8月■日", "2027年8月日", "2027年8月3 1日", "2027年8月3?日", "2027年8月311日"]
+)
+def test_lost_day_before_its_sign_makes_no_month(text: str) -> None:
+    assert not [found for found in find_dates(text, RULES, keyed=True) if not set(found.flags) - {"month_precision"}]
 
 
 def test_both_orders_possible_is_ambiguous_with_the_other_reading() -> None:
