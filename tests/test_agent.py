@@ -24,6 +24,7 @@ import pytest
 
 from edge_agent.agent import Agent, Links, expecting, running
 from edge_agent.agent_report import figures, precision_of
+from edge_agent.agent_site import AgentSite
 from edge_agent.backends.base import Array, Condition, Feed, Profile, TensorSpec
 from edge_agent.backends.ort import OrtBackend
 from edge_agent.board import Board
@@ -43,15 +44,19 @@ from edge_agent.records import Frame, Message
 from edge_agent.results import Results
 from edge_agent.service import Notifier
 from edge_agent.settings.cameras import CameraConfig
+from edge_agent.settings.catalogue import CatalogueConfig
 from edge_agent.settings.fields import FieldsConfig
-from edge_agent.stages.field_extractor import FieldExtractor
+from edge_agent.stages.field_extractor import OUT_OF_ORDER, FieldExtractor
 from edge_agent.stages.text_detector import DetectorSettings, TextDetector
+from edge_agent.stages.text_encoder import TextEncoder
 from edge_agent.stages.text_recogniser import RecogniserSettings, TextRecogniser
 from edge_agent.telemetry.vitals import Vitals
 from tests.backends.small_models import echo_and_total
 from tests.broker import Broker, Observer, wait_until
 from tests.fakes import FakeCamera, FakeEngine, FakeTransport
 from tests.light import LIGHT
+from tests.stages.labels import column
+from tests.stages.test_field_extractor_sources import MINILM, Failing
 from tests.test_messages import documented, strict
 
 # ---- the whole process ----------------------------------------------------------------------------------------------
@@ -460,6 +465,38 @@ def test_engine_error_ends_the_loop_after_saying_so() -> None:
     health = [json.loads(e.message.payload) for e in outbox.claim(100) if e.message.topic == "health"]
     assert health[-1]["pipeline"] == "fault"
     assert "illegal memory access" in health[-1]["reason"]
+
+
+def test_what_the_encoder_and_the_catalogue_lack_is_degraded_until_they_have_it(tmp_path: Path) -> None:
+    products = tmp_path / "products.txt"
+    products.write_text("\n".join(f"Widget TD-{n}" for n in range(3000)), encoding="utf-8")
+    engine = Failing()
+    outbox = MemoryOutbox(10_000_000, 3600)
+    agent = made_agent(made_pipeline(no_text), {}, outbox)
+    pipeline = agent.pipeline
+    pipeline.extractor = FieldExtractor(FieldsConfig(), TextEncoder(engine, MINILM / "tokenizer.json"))
+
+    def health() -> tuple[str, str]:
+        agent.attend(SILENT)
+        told = [json.loads(e.message.payload) for e in outbox.claim(100) if e.message.topic == "health"]
+        return told[-1]["pipeline"], str(told[-1]["reason"])
+
+    assert health() == ("running", "None")
+    engine.works = False
+    pipeline.extractor.extract(column("flour, sugar, palm oil, salt"))
+    state, reason = health()
+    assert (state, reason) == ("degraded", f"{OUT_OF_ORDER}: out of order (try 1)")
+    engine.works = True
+    pipeline.extractor.extract(())
+    assert health() == ("running", "None")
+    pipeline.tune(Config(catalogue=CatalogueConfig(file=products)))
+    agent.told = ("degraded", 0.0)
+    assert AgentSite(agent).look().pipeline == "running", "that one is being made ready is no fault of a trial"
+    pipeline.catalogue.attend(wait=True)
+    assert AgentSite(agent).look().pipeline == "degraded"
+    agent.attend(SILENT)
+    match = pipeline.extractor.catalogue.match("WIDGET TD-2999")
+    assert match is not None and match.product.name == "Widget TD-2999"
 
 
 class BrokenTransport(FakeTransport):

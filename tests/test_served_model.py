@@ -368,3 +368,5 @@ def test_what_is_said_first(site: Site) -> None:
     assert with_models(building, [model]) == building
     assert with_models(Condition("running"), [model]) == Condition("degraded", "damaged")
     assert with_models(failed, [model]) == Condition("degraded", "det: no plan; damaged")
+    assert with_models(failed, [model], [None, "no encoder"]).reason == "det: no plan; damaged; no encoder"
+    assert with_models(Condition("running"), [], ["no encoder"]) == Condition("degraded", "no encoder")

@@ -52,8 +52,13 @@ NO_NUMBERS = Numbers()
 
 def numbers_of(text: str) -> Numbers:
     clean = label_text(text).text
-    if _COUNTED.search(clean) is None:
-        return NO_NUMBERS
+    first = _COUNTED.search(clean)
+    # what stands before the first digit counts for nothing, but for the letter that touches it
+    return NO_NUMBERS if first is None else _numbers_from(clean[max(0, first.start() - 1) :])
+
+
+@lru_cache(maxsize=4096)
+def _numbers_from(clean: str) -> Numbers:
     amounts = [quantity for quantity in find_quantities(clean, keyed=False) if "ambiguous" not in quantity.flags]
     for quantity in amounts:
         clean = clean[: quantity.start] + " " * (quantity.end - quantity.start) + clean[quantity.end :]
@@ -61,7 +66,6 @@ def numbers_of(text: str) -> Numbers:
     return Numbers(frozenset(_in_base_unit(quantity.value, quantity.unit) for quantity in amounts), others)
 
 
-@lru_cache(maxsize=4096)
 def _in_base_unit(value: str, unit: str) -> tuple[str, str]:
     """An amount and its unit: 0.5 kg and 500 g are the same, 500 kg is another."""
     *count, amount = value.removesuffix(unit).split()  # a unit may be two words: fl oz

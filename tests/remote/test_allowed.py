@@ -352,3 +352,16 @@ def test_whatever_is_wished_for_is_taken_or_refused(seed: int) -> None:
             assert exc.refusals
             outcomes.add("refused")
     assert outcomes == {"taken", "refused"}
+
+
+# ---- the catalogue --------------------------------------------------------------------------------------------------
+
+
+def test_names_that_do_not_go_with_the_device_s_own_file_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "products.txt"
+    path.write_text("\n".join(f"Widget {n}" for n in range(99_999)), encoding="utf-8")
+    local = settings(catalogue={"file": str(path)}, remote={"allowed_keys": ["catalogue.names", "fields"]})
+    assert wished(local, catalogue={"names": ["Oat Bar"]}).catalogue.names == ("Oat Bar",)
+    assert "100001 products; at most 100000" in refused(local, catalogue={"names": ["Oat Bar", "Rye Bar"]})["catalogue"]
+    path.write_bytes(b"\xff\xfe")
+    assert "expected text in UTF-8" in refused(local, catalogue={"names": ["Oat Bar"]})["catalogue"]
