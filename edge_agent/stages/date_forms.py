@@ -28,7 +28,8 @@ from edge_agent.stages.months import MONTH_NAMES
 _MISREAD = r"[OoQDIilZzSsBbGgTAq|]"
 _HEAD = r"(?<![0-9|])(?<![0-9][./,:;-])(?<!(?<![A-Za-z])[A-Za-z])"
 _BODY = rf"(?![0-9])(?![./-]\s?(?:[0-9]|{_MISREAD}{{1,3}}[0-9]))(?!{_MISREAD}{{1,3}}(?:[0-9]|$|[\s./-]))"
-_TAIL = rf"(?:(?=\s?[0-2]?[0-9]:[0-5][0-9])|{_BODY})"
+_TIME_BEHIND = r"(?=\s?[0-2]?[0-9]:[0-5][0-9]|(?<=[0-9]{2})T[0-2][0-9]:?[0-5][0-9])"  # T: ISO 8601's
+_TAIL = rf"(?:{_TIME_BEHIND}|{_BODY})"
 _BEFORE_NAME = r"(?<![a-z0-9|])(?<![0-9][\s./,-])"
 _LINK = r"(?:\s{0,2}[.,/'-]{0,2}\s{0,2}(?:de\s|del\s|of\s)?)"
 # Digits alone are a date only where no letter touches them: in 18JN2025 the month is lost.
@@ -135,7 +136,9 @@ def _with_a_lost_slash() -> Iterator[Form]:
 def _of_two_parts(how: _Print) -> Iterator[Form]:
     """Month names with what stands behind them, months without a day, and digits alone."""
     one_two, two, four, gap = how.one_two, how.two, how.four, how.gap
-    yield _names(rf"{_BEFORE_NAME}{how.name}{_LINK}(?P<d>{one_two})(?:st|nd|rd|th)?(?:,\s?|\s)(?P<y>{four})")
+    yield _names(rf"{_BEFORE_NAME}{how.name}{_LINK}(?P<d>{one_two})(?:st|nd|rd|th)?(?:,\s?|\s|[./-])(?P<y>{four})")
+    yield _names(rf"{_BEFORE_NAME}{how.name}(?P<d>{two})(?P<y>{four})")
+    yield _names(rf"{_BEFORE_NAME}{how.name}{_LINK}(?P<d>{one_two})(?:,\s?|[./-])(?P<y>{two})", keyed_only=True)
     yield _names(rf"{_BEFORE_NAME}{how.name}{_LINK}(?P<y>{four})")
     yield _names(rf"{_BEFORE_NAME}{how.name}{_LINK}(?P<y>{two})", keyed_only=True)
     yield _numbers(rf"(?P<m>{one_two}){gap}(?P<y>{four})", month_year)

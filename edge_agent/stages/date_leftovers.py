@@ -17,7 +17,8 @@ _PIECE_BEHIND = re.compile(
 _BEFORE_A_DATE = frozenset("le el il do du de di am im of no by on to at en em in al zu".split())
 # What the recogniser makes of a digit that it cannot read, and of print that is no character.
 _BLOT = '[■□▪▫▮▯●○◯◆◇★☆※*#%&@$^~"?_|{}\ufffd]'
-_BLOT_BEFORE, _BLOT_BEHIND = re.compile(rf"{_BLOT}\s?[./,-]?\s?$|\s[./]\s?$"), re.compile(rf"\s?[./,-]?\s?{_BLOT}")
+_JOINED = re.compile(rf"{_BLOT}\s?[./,-]?\s?$|\s[./]\s?$|[^\W0-9][./-]$")
+_BLOT_BEHIND = re.compile(rf"\s?[./,-]?\s?{_BLOT}")
 _TOUCHED, _BLOTS_TOUCH = re.compile(rf"(?:{_BLOT}|[^\W0-9]|')$"), re.compile(rf"{_BLOT}(?:\w|{_BLOT})")
 _ONE_DIGIT_FIRST, _ONE_DIGIT_LAST = re.compile(r"[0-9](?![0-9])"), re.compile(r"(?<![0-9])[0-9]$")
 _TWO_DIGITS_LAST = re.compile(r"(?<![0-9])[0-9]{2}$")
@@ -44,8 +45,8 @@ def _piece_before(before: str) -> bool:
 
 
 def _day_before(before: str, year_first: bool) -> bool:
-    """`/08/2027`, ` .08.2027`, `■■.08.2027`: no month begins with a separator, nor with what was no character."""
-    return before.endswith("/") or (not year_first and _BLOT_BEFORE.search(before) is not None)
+    """`/08/2027`, ` .08.2027`, `AOG-05-27`, `■■.08.2027`: what a separator joins to a month belongs to it."""
+    return before.endswith("/") or (not year_first and _JOINED.search(before) is not None)
 
 
 def _blot_behind(behind: str, printed: str, *, without_day: bool) -> bool:

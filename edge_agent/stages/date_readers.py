@@ -99,10 +99,11 @@ def eight_digits(parts: Parts, rules: DateRules) -> LabelDate | None:
 
 
 def six_digits(parts: Parts, rules: DateRules) -> LabelDate | None:
-    """311027 by the configured order, 271031 and 102027 (a month) otherwise; a second reading is told."""
+    """311027 by the configured order, 271031, 102027 and 202710 (months) otherwise; a second reading is told."""
     s = parts["s"]
     year_first = (rules.full_year(s[:2]), int(s[2:4]), int(s[4:]))
-    month = (int(s[2:]), int(s[:2])) if 1 <= int(s[:2]) <= 12 and _fits(rules, int(s[2:])) else None
+    months = [(int(s[2:]), int(s[:2])), (int(s[:4]), int(s[4:]))]
+    month = next((each for each in months if 1 <= each[1] <= 12 and _fits(rules, each[0])), None)
     return _from_digits(rules, year_first, _year_last(s[:2], s[2:4], rules.full_year(s[4:]), rules), month)
 
 
