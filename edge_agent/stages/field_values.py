@@ -61,6 +61,7 @@ _DOUBTS = {
     "year_precision": 0.6,
 }
 _DIGITS_FIRST = re.compile(r"\W*\w{0,3}[0-9]")
+_WORD = re.compile(r"[^\W\d_]{3}")
 # How many digits behind a phrase are meant as a value, by what the value is.
 LEAST_DIGITS: Mapping[Kind, int] = {"date": 3, "quantity": 1, "gtin": 6, "contact": 6, "code": 3}
 _GS1_NAMES = {"10": "lot", "21": "serial_number", "15": "expiry_date", "16": "expiry_date", "17": "expiry_date"}
@@ -204,8 +205,18 @@ def text_value(name: str, text: str) -> Value:
 
 
 def _read_date(name: str, text: str, rules: ReadRules) -> Value | None:
+    """The first date behind the phrase; another that no word sets apart from it may be the one that is meant."""
     found = find_dates(text, rules.dates, keyed=True)
-    return _date_value(name, found[0]) if found else None
+    if not found:
+        return None
+    value = _date_value(name, found[0])
+    if len(found) == 1 or not found[1].valid or _WORD.search(text[found[0].end : found[1].start]):
+        return value
+    other = _date_value(name, found[1]).value
+    if other == value.value:
+        return value
+    flags = tuple(dict.fromkeys([*value.flags, "ambiguous"]))
+    return replace(value, flags=flags, alternatives=(*value.alternatives, other))
 
 
 def _date_value(name: str, found: LabelDate, *flags: str) -> Value:

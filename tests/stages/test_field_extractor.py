@@ -123,6 +123,20 @@ def test_several_fields_of_one_line_are_told_apart() -> None:
     assert pairs("MFG/EXP: 01/2025 - 01/2027") == [("manufacture_date", "2025-01"), ("expiry_date", "2027-01-31")]
 
 
+@pytest.mark.parametrize(
+    "text", ["EXP 13.09.2026 31.08.2027", "EXP 13.09.2026 14:32 L1 31.08.2027", "EXP 13.09.2026 - 31.08.2027"]
+)
+def test_two_dates_behind_one_key_are_never_one_for_certain(text: str) -> None:
+    found = extract(text)[0]
+    assert (found.name, found.value, found.certain) == ("expiry_date", "2026-09-13", False)
+    assert found.alternatives == ("2027-08-31",)
+
+
+def test_date_set_apart_by_a_word_or_the_same_again_leaves_the_first_one_certain() -> None:
+    for text in ("EXP 31.08.2027 packed 13.09.2026", "EXP 31.08.2027 08/31/2027"):
+        assert [(f.value, f.certain) for f in extract(text) if f.name == "expiry_date"] == [("2027-08-31", True)]
+
+
 def test_one_date_for_two_keys_is_nobodys() -> None:
     (found,) = extract("MFG/EXP: 01/2027")
     assert (found.name, "no_key" in found.flags) == ("date", True)
