@@ -27,7 +27,10 @@ from edge_agent.stages.months import MONTH_NAMES
 # A day or year is whole: no digit, no separator with a digit and no misread digit may touch it.
 _MISREAD = r"[OoQDIilZzSsBbGgTAq|]"
 _HEAD = r"(?<![0-9|])(?<![0-9][./,:;-])(?<!(?<![A-Za-z])[A-Za-z])"
-_BODY = rf"(?![0-9])(?![./-]\s?(?:[0-9]|{_MISREAD}{{1,3}}[0-9]))(?!{_MISREAD}{{1,3}}(?:[0-9]|$|[\s./-]))"
+_BODY = (
+    rf"(?![0-9年月日년월일])(?![./-]\s?(?:[0-9]|{_MISREAD}{{1,3}}[0-9]))(?!{_MISREAD}{{1,3}}(?:[0-9]|$|[\s./-]))"
+    r"(?!(?<![0-9]{3}):[0-5][0-9](?!:))"  # two digits before minutes are hours
+)
 _TIME_BEHIND = r"(?=\s?[0-2]?[0-9]:[0-5][0-9]|(?<=[0-9]{2})T[0-2][0-9]:?[0-5][0-9])"  # T: ISO 8601's
 _TAIL = rf"(?:{_TIME_BEHIND}|{_BODY})"
 _BEFORE_NAME = r"(?<![a-z0-9|])(?<![0-9][\s./,-])"

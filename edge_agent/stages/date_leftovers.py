@@ -1,41 +1,52 @@
-"""Leftovers: what stands beside a date and may be a piece of it, such as the lost day of `AA.08.2027`."""
+"""Leftovers: what stands beside or within a date and may be what is left of a lost piece: the day of `AA.08.2027`."""
 
 from __future__ import annotations
 
 import re
 
 from edge_agent.stages.label_date import LabelDate
+from edge_agent.stages.months import MONTH_NAMES
 
+NEAR_CHARS = 16  # a month's name and what may stand between it and a date
 _SEPARATORS = r"[\s./,:;'_~-]"
 _PIECE_BEFORE = re.compile(rf"(?:^|[^\w])([\w?|]{{1,2}}|[\w?|]{{0,3}}[0-9][\w?|]{{0,3}}){_SEPARATORS}{{0,4}}$")
 _PIECE_BEHIND = re.compile(
     rf"(?!\s[0-2]?[0-9]:[0-5][0-9](?![0-9]))"  # a time of day; nor an amount, nor a lot with its L
-    rf"(?!\s[0-9]{{1,4}}(?:[.,][0-9]{{1,3}})?\s?(?:mg|kg|g|ml|cl|dl|l|oz|lb|Stk|pcs)(?!\w))"
+    rf"(?!\s{{1,4}}[0-9]{{1,4}}(?:[.,][0-9]{{1,3}})?\s?(?:mg|kg|g|ml|cl|dl|l|oz|lb|Stk|pcs)(?!\w))"
     rf"(?:{_SEPARATORS}{{0,4}}(?=[\w?|]{{0,4}}[0-9])(?!L)[\w?|]{{1,5}}(?!\w)"
+    rf"|{_SEPARATORS}{{0,4}}[0-9]{{1,2}}[A-Za-z]"
     rf"|{_SEPARATORS}{{0,4}}[OIlZSBGozsbg|?]{{1,2}}(?!\w)|[./-]\s?[\w?|]{{1,2}}(?!\w))"
 )
 _BEFORE_A_DATE = frozenset("le el il do du de di am im of no by on to at en em in al zu".split())
 # What the recogniser makes of a digit that it cannot read, and of print that is no character.
 _BLOT = '[■□▪▫▮▯●○◯◆◇★☆※*#%&@$^~"?_|{}\ufffd]'
-_JOINED = re.compile(rf"{_BLOT}\s?[./,-]?\s?$|\s[./]\s?$|[^\W0-9][./-]$")
-_BLOT_BEHIND = re.compile(rf"\s?[./,-]?\s?{_BLOT}")
-_TOUCHED, _BLOTS_TOUCH = re.compile(rf"(?:{_BLOT}|[^\W0-9]|')$"), re.compile(rf"{_BLOT}(?:\w|{_BLOT})")
+_BLOTTED_BEFORE, _BLOTTED_BEHIND = re.compile(rf"(?:\w|{_BLOT}){_BLOT}$"), re.compile(rf"{_BLOT}(?:\w|{_BLOT})")
+_MONTH = rf"(?:{'|'.join(MONTH_NAMES)})"
+_MONTH_BEFORE = re.compile(rf"{_MONTH}[\s.,:/'-]{{0,3}}$", re.IGNORECASE)
+_DAY_BEFORE = re.compile(rf"{_BLOT}\s?[./,-]?\s?$|\s[./]\s?$|[^\W0-9][./-]{{0,3}}$")
+_DAY_BEHIND = re.compile(rf"\s?[./,-]?\s?{_BLOT}|\s?[./,-]\s?{_MONTH}", re.IGNORECASE)
+_DIGIT_BEFORE = re.compile(rf"(?:{_BLOT}|[^\W0-9]|'|\s[./-])$")
 _ONE_DIGIT_FIRST, _ONE_DIGIT_LAST = re.compile(r"[0-9](?![0-9])"), re.compile(r"(?<![0-9])[0-9]$")
-_TWO_DIGITS_LAST = re.compile(r"(?<![0-9])[0-9]{2}$")
+_PART = re.compile(r"[0-9]+(?:st|nd|rd|th|er)?|[^\W0-9_]+", re.IGNORECASE)
+_NAMELESS = re.compile(r"[0-9]+[\s./-]+[0-9]+|[0-9 ]+")  # behind a month's name it lacks what that says: NOV 10- 2031
+_BEFORE_YEAR = ("", ".", ",", "'")
+_SIGN = re.compile(r"\s?[年月日년월일]")
 
 
 def has_leftovers(text: str, found: LabelDate) -> bool:
-    """Whether what stands beside a valid date may be a piece of it: `202T-06-30`, `16/05/20 27`, `3■.08.2027`."""
-    printed, before, behind = text[found.start : found.end], text[: found.start], text[found.end :]
+    """Whether a valid date may have lost a piece: `202T-06-30`, `16/05/20 27`, `3■.08.2027`, `1' APR 2027`."""
+    printed, before = text[found.start : found.end], text[max(0, found.start - NEAR_CHARS) : found.start]
+    behind = text[found.end : found.end + NEAR_CHARS]
     year_first, year_last = printed.startswith(str(found.year)), printed.endswith(str(found.year))
     whole = found.day is not None and (year_last or (year_first and printed[-2].isdigit()))
     return (
         (not year_first and _piece_before(before[-12:]))
         or (not whole and _PIECE_BEHIND.match(text, found.end) is not None)
-        or (found.day is None and _day_before(before[-4:], year_first))
-        or (_ONE_DIGIT_FIRST.match(printed) is not None and _TOUCHED.search(before[-1:]) is not None)
-        or _blot_behind(behind[:4], printed, without_day=found.day is None and year_first)
+        or (found.day is None and _day_beside(before, behind, year_first, year_last))
+        or (_NAMELESS.fullmatch(printed) is not None and _MONTH_BEFORE.search(before) is not None)
+        or _digit_beside(before, behind, printed, whole=whole)
         or _unevenly_padded(printed)
+        or _unevenly_joined(printed)
     )
 
 
@@ -44,19 +55,53 @@ def _piece_before(before: str) -> bool:
     return piece is not None and (any(map(str.isdigit, piece[1])) or piece[1].lower() not in _BEFORE_A_DATE)
 
 
-def _day_before(before: str, year_first: bool) -> bool:
-    """`/08/2027`, ` .08.2027`, `AOG-05-27`, `■■.08.2027`: what a separator joins to a month belongs to it."""
-    return before.endswith("/") or (not year_first and _JOINED.search(before) is not None)
+def _day_beside(before: str, behind: str, year_first: bool, year_last: bool) -> bool:
+    """`/08/2027`, ` .08.2027`, `AOG-05-27`, `■■.08.2027`, `2027-10-■1`, `27.10.■1`."""
+    return (
+        before.endswith("/")
+        or (not year_first and _DAY_BEFORE.search(before) is not None)
+        or (not year_last and _DAY_BEHIND.match(behind) is not None)
+    )
 
 
-def _blot_behind(behind: str, printed: str, *, without_day: bool) -> bool:
-    """`2027-10-■1`, `2027-10-1■`, `31.08.20■7`; a star behind two digits is a footnote's."""
-    if without_day or _ONE_DIGIT_LAST.search(printed):
-        return _BLOT_BEHIND.match(behind) is not None
-    return _TWO_DIGITS_LAST.search(printed) is not None and _BLOTS_TOUCH.match(behind) is not None
+def _digit_beside(before: str, behind: str, printed: str, *, whole: bool) -> bool:
+    """`■1 AUG 2027`, `2027-10-1■`, `31.08.20■7`, `20*30-07-25`; a star behind two digits is a footnote's."""
+    if _BLOTTED_BEFORE.search(before) or (not whole and _BLOTTED_BEHIND.match(behind)):
+        return True
+    if _ONE_DIGIT_FIRST.match(printed) and _DIGIT_BEFORE.search(before):
+        return True
+    own = "".join(_links(printed))
+    return _ONE_DIGIT_LAST.search(printed) is not None and (
+        re.match(rf"{_BLOT}|[^\W0-9年月日년월일]", behind) is not None
+        or (behind[:1] in tuple(".':,;/") and behind[:1] not in own)
+    )
 
 
 def _unevenly_padded(printed: str) -> bool:
     """Whether one number is padded with a zero and another is not: 2029-2-03 has lost a digit."""
     numbers = re.findall(r"[0-9]+", printed)
     return any(len(n) == 1 for n in numbers) and any(len(n) == 2 and n[0] == "0" for n in numbers)
+
+
+def _unevenly_joined(printed: str) -> bool:
+    """Whether what joins the parts may be a lost digit: `27. 1.27`, `1' APR 2027`, `MAY -6 2031`, `2027年10月1 日`."""
+    signs = {sign[0].isspace() for sign in _SIGN.findall(printed)}
+    parts, links = _PART.findall(printed), _links(printed)
+    if signs or len(links) != 2:
+        return len(signs) == 2 and any(len(part) == 1 for part in parts if part.isdigit())
+    one, two = links
+    if one == two:
+        return False
+    if parts[0].isalpha():
+        return one.strip() not in ("", ".") or two.strip() not in ("", ",", ", '")
+    single = any(len(part) == 1 for part in parts if part.isdigit())
+    if all(part.isdigit() for part in parts):
+        return single
+    return single and (
+        one.strip() not in ("", ".") or len(one) > 2 - (one[:1] == " ") or two.strip() not in _BEFORE_YEAR
+    )
+
+
+def _links(printed: str) -> list[str]:
+    """What stands between the parts of a date."""
+    return _PART.split(printed)[1:-1]

@@ -56,13 +56,12 @@ def gs1_date(digits: str, rules: DateRules) -> LabelDate:
 def _scan(text: str, ways: tuple[Form, ...], rules: DateRules, *, keyed: bool) -> list[LabelDate]:
     """Surer forms first; what one has claimed, even an invalid date, no later form may reinterpret."""
     folded = unaccented(text)
-    weeks = [match.span() for match in WEEK.finditer(folded)]
+    taken = [match.span() for match in WEEK.finditer(folded)]
     found: list[LabelDate] = []
     for form in ways:
         if form.keyed_only and not keyed:
             continue
         for match in form.pattern.finditer(folded if form.on_folded else text):
-            taken = [*weeks, *((d.start, d.end) for d in found)]
             if any(match.start() < end and match.end() > start for start, end in taken) or not _digits_enough(match[0]):
                 continue
             parts = {name: _digits(name, text[slice(*match.span(name))]) for name in match.groupdict() if match[name]}
@@ -70,6 +69,7 @@ def _scan(text: str, ways: tuple[Form, ...], rules: DateRules, *, keyed: bool) -
                 continue  # an accented letter, folded to one that is taken for a digit
             if (reading := form.read(parts, rules)) is not None:
                 found.append(replace(reading, start=match.start(), end=match.end()))
+                taken.append(match.span())
     return found
 
 

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import pytest
 
 from edge_agent.stages.dates import find_dates, gs1_date
-from edge_agent.stages.label_date import DateOrder, DateRules, LabelDate
+from edge_agent.stages.label_date import MONTH, DateOrder, DateRules, LabelDate
 from edge_agent.stages.label_text import label_text
 from edge_agent.stages.months import month_number
 
@@ -244,6 +244,43 @@ def test_date_beside_what_was_no_character_is_never_plain(text: str) -> None:
     assert "incomplete" in keyed(text).flags
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["27.10.■1", "28-09-■8", "061920■30", "20*30-07-25", "2030-01 07L2345", "19.11.20 29L2345", "NOV 10- 2031",
+     "JAN 01 20 26", "AUG-:2-2030", "DECS04-2029", "2/31-NOV-18"],
+)  # fmt: skip
+def test_date_with_a_piece_split_off_is_never_plain(text: str) -> None:
+    for order in ("DMY", "MDY", "YMD"):
+        assert all(set(found.flags) - {MONTH} for found in find_dates(text, DateRules(order, RULES.today), keyed=True))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["27. 1.27", "8.1 .2029", "1' APR 2030", "3/ OCT 2024", "1/. NOV 2027", "3  JUL 31", "EXP .8APR24", "2026-JAN- 6",
+     "2024年10月1 日", "2030-12-1.", "2024-12-2:", "2027-10-1I"],
+)  # fmt: skip
+def test_one_digit_beside_what_may_have_been_another_is_never_plain(text: str) -> None:
+    assert all(set(found.flags) - {MONTH} for found in find_dates(text, RULES, keyed=True))
+
+
+@pytest.mark.parametrize("text", ["JUL-.1-2026", "MAY -6 2031", "OCT /9, 25", "DEC 2.27", "JUN2-2031"])
+def test_month_name_with_a_lost_digit_behind_is_never_plain(text: str) -> None:
+    assert all(set(found.flags) - {MONTH} for found in find_dates(text, DateRules("MDY", RULES.today), keyed=True))
+
+
+def test_hours_are_no_day_and_no_year() -> None:
+    assert find_dates("2027 10 14:32", RULES, keyed=True)[0].flags != ()
+    assert not [found for found in find_dates("31.08.20:32", RULES, keyed=True) if found.printed == "2020-08-31"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1. APR 2030", "5-FEB-26", "5. Feb. 2026", "1/5/2027", "7. 8. 2027", "1 AUG '27", "AUG 5, 2027", "2027. 8. 3."],
+)
+def test_one_digit_day_joined_as_usual_is_told_without_doubt(text: str) -> None:
+    assert not set(keyed(text).flags) - {"ambiguous"}
+
+
 @pytest.mark.parametrize("text", ["*31.08.2027", "■ 31.08.2027", "31.08.27*", "(1 AUG 2027)", "- 08/2027", ". 08.2027"])
 def test_sign_beside_a_whole_date_is_none_of_it(text: str) -> None:
     assert not set(keyed(text).flags) - {"month_precision"}
@@ -304,6 +341,22 @@ def test_one_bent_character_never_gives_another_date_in_silence() -> None:
         for found in find_dates(label_text(bent).text, RULES, keyed=True):
             plain = not set(found.flags) - {"month_precision"}
             assert not plain or found.printed == day.isoformat(), f"{text!r} bent to {bent!r} gave {found}"
+
+
+SHORT_FORMS = ("%d.%m.%y", "%d %m %Y", "%d%b%y", "%m/%Y", "%b %Y", "%m.%y", "%d%m%y", "%Y年%m月%d日", "%b-%d-%Y")
+
+
+def test_one_blotted_character_never_gives_another_date_in_silence() -> None:
+    rng = random.Random(6)
+    for form in (*FORMS, *SHORT_FORMS):
+        for _ in range(12):
+            text = (day := date(2024, 1, 1) + timedelta(rng.randrange(2500))).strftime(form).upper()
+            wanted = day.isoformat() if "%d" in form else day.isoformat()[:7]
+            for at in range(len(text)):
+                blotted = text[:at] + rng.choice("■*?#") + text[at + 1 :] + rng.choice(["", " 14:32", " L2345B"])
+                for found in find_dates(blotted, RULES, keyed=True):
+                    plain = not set(found.flags) - {MONTH}
+                    assert not plain or found.printed == wanted, f"{text!r} blotted to {blotted!r} gave {found}"
 
 
 def test_an_accented_letter_is_no_digit() -> None:
