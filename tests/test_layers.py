@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -162,7 +163,8 @@ def modules() -> list[tuple[str, Path]]:
     ]
 
 
-def imports(path: Path) -> set[str]:
+@cache
+def imports(path: Path) -> frozenset[str]:
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -172,7 +174,7 @@ def imports(path: Path) -> set[str]:
             found.add(node.module)
             if node.module.split(".")[0] == "edge_agent":
                 found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+    return frozenset(found)
 
 
 def inside(module: str, rooms: set[str]) -> bool:
