@@ -137,25 +137,25 @@ LEXICON: dict[str, tuple[str, ...]] = {
     ),
     "weight_volume": (
         "net|net wt|net weight|nett|nett wt|nett weight|net contents|net content|net cont|net volume|net vol|net qty"
-        "|net quantity|net mass|netwt|qty|quantity|qnty|contents|content|cont|weight|wt|gross weight|gross wt|gross"
-        "|gr wt|drained weight|drained wt|dr wt|drained net weight|vol|volume|capacity|count|pack size|pack of|n w|nw"
-        "|g w|gw|nt wt|unit weight|total weight|fill weight|fill volume|pieces|pcs|pcs qty|pcs per box|tare weight"
+        "|net quantity|net mass|netwt|qty|quantity|qnty|contents|content|cont|weight|wt"
+        "|drained weight|drained wt|dr wt|drained net weight|vol|volume|capacity|count|pack size|pack of|n w|nw"
+        "|nt wt|unit weight|total weight|fill weight|fill volume|pieces|pcs|pcs qty|pcs per box"
         "|contains net|mass|minimum net weight|average net weight|package contents|pack contents|pack quantity"
         "|pieces per pack",
         "nettogewicht|netto|netto gewicht|netto inhalt|nettofüllmenge|nettoinhalt|füllmenge|nennfüllmenge|füllgewicht"
-        "|inhalt|gewicht|abtropfgewicht|bruttogewicht|brutto|stückzahl|menge|volumen|packungsinhalt|einwaage"
+        "|inhalt|gewicht|abtropfgewicht|stückzahl|menge|volumen|packungsinhalt|einwaage"
         "|fischeinwaage|fleischeinwaage|rauminhalt|nettovolumen|anzahl|packungsgröße",
-        "poids net|poids net égoutté|poids égoutté|poids|poids brut|contenu|contenu net|contenance|volume net|quantité"
+        "poids net|poids net égoutté|poids égoutté|poids|contenu|contenu net|contenance|volume net|quantité"
         "|quantité nette|qté|qte|pds net|p net|poids net à l'emballage|contenance nette|masse nette|capacité",
-        "peso neto|peso escurrido|peso neto escurrido|peso|peso bruto|contenido|contenido neto|cont neto|cont net"
+        "peso neto|peso escurrido|peso neto escurrido|peso|contenido|contenido neto|cont neto|cont net"
         "|cantidad|cantidad neta|volumen neto|cant|masa neta|p neto|capacidad",
-        "peso netto|peso sgocciolato|peso lordo|contenuto|contenuto netto|quantità|quantità netta|volume netto"
+        "peso netto|peso sgocciolato|contenuto|contenuto netto|quantità|quantità netta|volume netto"
         "|capacità|peso netto sgocciolato",
         "inhoud|netto inhoud|uitlekgewicht|hoeveelheid|nettovolume|aantal|peso líquido|peso liq|conteúdo"
         "|conteúdo líquido|cont líquido|peso escorrido|quantidade|peso drenado|peso líquido drenado",
         "masa netto|waga netto|ilość|nettovikt|nettovægt|nettovekt|nettopaino|sisältö|hmotnost|objem|net ağırlık"
         "|net miktar|масса нетто|вес нетто|объем|nettó tömeg",
-        "净含量|净重|净容量|净量|毛重|规格|固形物|固形物含量|重量|容量|数量|体积|含量|沥干物|淨重|淨含量|内容量|正味量|正味重量|중량|내용량|순중량",
+        "净含量|净重|净容量|净量|规格|固形物|固形物含量|重量|容量|数量|体积|含量|沥干物|淨重|淨含量|内容量|正味量|正味重量|중량|내용량|순중량",
     ),
     "barcode_digits": (
         "gtin|gtin 8|gtin 12|gtin 13|gtin 14|gtin no|ean|ean 8|ean 13|ean code|ean no|ean nr|upc|upc a|upc code|upc no"
@@ -284,6 +284,8 @@ LEXICON: dict[str, tuple[str, ...]] = {
         "|koel bewaren|koel en droog bewaren|schudden voor gebruik|conservar em local fresco|feito em|fabricado no"
         " brasil|indústria brasileira",
         "input|output|rated voltage|rated power|input voltage|output voltage|power supply ac|battery type|frequency",
+        "gross weight|gross wt|gr wt|g w|gw|gross mass|tare weight|tare wt|bruttogewicht|leergewicht|poids brut"
+        "|peso bruto|peso lordo|brutogewicht|毛重|皮重",
         "型号|货号|款号|产品名称|品名|品牌|产地|原产地|原产国|执行标准|产品标准号|产品标准|标准号|生产许可证|生产许可证编号|许可证编号|卫生许可证|食品生产许可证|贮存条件|储存条件|储存方法|保存方法"
         "|贮藏|食用方法|使用方法|用法用量|等级|质量等级|规格型号|中国制造|产品类别|品番|型番|原産国|保存方法|栄養成分|모델명|원산지|보관방법",
     ),
@@ -296,6 +298,7 @@ WEAK_OTHER = (
     "|référence|part|rev|version|ver|code|no|id|power|voltage|current|input|output|freq|class|grade|series|serving"
     "|energy|temp|storage|step|level|page|date code|unit|style|order|job|line|shift|machine|operator|time|price|total"
     "|sku|standard|norm|position|pos|gate|station|bin|carton|box|pallet|shipment|dest|from|to|width|height|length"
+    "|gross|brutto|bruto|tare|tara"
 )
 
 # Real words that OCR damage must never turn into a key: `series` is not a misread `serie`, `hot` not `lot`.

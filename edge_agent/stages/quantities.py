@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from rapidfuzz.distance import Levenshtein
@@ -35,23 +35,27 @@ _UNITS = {
 }
 _UNIT_OF = {spelling: unit for unit, spellings in _UNITS.items() for spelling in spellings.split()}
 METRIC = frozenset({"mg", "g", "kg", "ml", "cl", "dl", "l"})
+_COMPOUND = frozenset({("lb", "oz"), ("gal", "qt"), ("gal", "fl oz"), ("qt", "fl oz"), ("pt", "fl oz")})
 _FRACTIONS = {"½": 0.5, "¼": 0.25, "¾": 0.75}
 _IDEOGRAPH_UNITS = "|".join(sorted((u for u in _UNIT_OF if ord(u[0]) > 0x2E7F), key=lambda u: (-len(u), u)))
 
 _REAL_NUMBER = r"(?:[0-9]{1,3}(?:[ ,.'][0-9]{3}){1,2}(?:[.,][0-9]{1,2})?|[0-9]{1,6}(?:[.,][0-9]{1,3})?)"
 _LIKELY_NUMBER = r"[0-9OIlZASB|]{1,5}(?:[.,][0-9OIlZASB|]{1,3})?"
-_UNIT = rf"(?P<unit>f[lI1|]\.?\s?oz|{_IDEOGRAPH_UNITS}|[^\W\d_]{{1,12}})"
+_NO_PIECE = r"(?<!\b[0-9][.,]\s)(?<!\b[0-9]{2}[.,]\s)"  # in `1. 25 kg` 25 is a piece of the number
+_UNIT = rf"(?P<unit>[fF][lLI1|]\.?\s?[oO][zZ]|{_IDEOGRAPH_UNITS}|[^\W\d_]{{1,12}})"
 
 
 def _pattern(number: str, behind: str, ahead: str = "") -> re.Pattern[str]:
     return re.compile(
-        rf"(?<![\w.,/-]){ahead}(?:(?P<count>[0-9]{{1,4}})\s?[x×X*]\s?)?(?P<number>{number})?(?P<part>[½¼¾])?\s?{_UNIT}{behind}"
+        rf"(?<![\w.,/-]){_NO_PIECE}{ahead}(?:(?P<count>[0-9]{{1,4}})\s?[x×X*]\s?)?(?P<number>{number})?(?P<part>[½¼¾])?\s?{_UNIT}{behind}"
     )
 
 
 _STRICT = _pattern(_REAL_NUMBER, r"(?!\w)", r"(?=[0-9½¼¾])")
 _LOOSE = _pattern(_LIKELY_NUMBER, r"(?:(?!\w)|(?=[lI|][0-9]))")
-_BARE_COUNT = re.compile(r"\s*[:.=]?\s*([0-9]{1,6})\s*")
+_BARE_COUNT = re.compile(r"\s*[:.=]?\s*([0-9]{1,6}|[0-9]{1,3}(?:[.,' ][0-9]{3})+)\s*")  # nobody counts to thousandths
+_STRENGTH = re.compile(r"[0-9]{1,3}(?:[.,][0-9]{1,2})?\s?%(?:\s?vol\b)?", re.IGNORECASE)
+_ESTIMATED = frozenset("eEcC")  # what is read for the estimated sign
 
 
 @dataclass(frozen=True)
@@ -71,17 +75,37 @@ def find_quantities(text: str, *, keyed: bool) -> tuple[Quantity, ...]:
     found = [q for match in _STRICT.finditer(text) if (q := _quantity(match, repaired=False)) is not None]
     if not found and keyed:
         found = [q for match in _LOOSE.finditer(text) if (q := _quantity(match, repaired=True)) is not None]
-    return tuple(found)
+    return tuple(_compounds(text, found))
+
+
+def _compounds(text: str, found: list[Quantity]) -> Iterator[Quantity]:
+    """`2 lb 3 oz` is one amount, of 35 oz. What a pint and 0.9 fl oz are together depends on whose pint it is."""
+    last: Quantity | None = None
+    for quantity in found:
+        together = None if last is None else (last.unit, quantity.unit)
+        if last is None or together not in _COMPOUND or text[last.end : quantity.start].strip(" .,&"):
+            if last is not None:
+                yield last
+            last = quantity
+        elif together == ("lb", "oz") and not (last.flags or quantity.flags or " x " in last.value):
+            ounces = 16 * float(last.value.split()[0]) + float(quantity.value.split()[0])
+            last = Quantity(f"{_plain(ounces)} oz", "oz", last.start, quantity.end)
+        else:
+            last = replace(last, end=quantity.end, flags=(*last.flags, "incomplete"))
+    if last is not None:
+        yield last
 
 
 def only_quantity(text: str) -> Quantity | None:
-    """The quantity that is all a text says (`500 g e`, `1.5 L`, `16 oz (454 g)`), the metric one of two."""
+    """The quantity that is all a text says (`500 g e`, `0,7 l 40 % vol`, `16 oz (454 g)`), the metric one of two."""
     found = find_quantities(text, keyed=True)
     if not found:
         return None
-    said = sum(map(str.isalnum, text))
-    covered = sum(sum(map(str.isalnum, text[q.start : q.end])) for q in found)
-    return best_quantity(found) if said - covered <= 1 else None  # 1: the estimated sign e
+    beside = list(text)
+    for quantity in found:
+        beside[quantity.start : quantity.end] = " " * (quantity.end - quantity.start)
+    said = [char for char in _STRENGTH.sub("", "".join(beside)) if char.isalnum()]
+    return best_quantity(found) if not said or (len(said) == 1 and said[0] in _ESTIMATED) else None
 
 
 def best_quantity(found: tuple[Quantity, ...]) -> Quantity:
@@ -94,14 +118,15 @@ def bare_count(text: str) -> Quantity | None:
     match = _BARE_COUNT.fullmatch(text)
     if match is None:
         return None
-    return Quantity(f"{int(match[1])} pcs", "pcs", match.start(1), match.end(1), ("unit_assumed",))
+    count = int("".join(filter(str.isdigit, match[1])))
+    return Quantity(f"{count} pcs", "pcs", match.start(1), match.end(1), ("unit_assumed",))
 
 
 def _quantity(match: re.Match[str], *, repaired: bool) -> Quantity | None:
     number, part = match["number"], match["part"]
     if not (number or part):
         return None
-    unit, bent = _unit(match["unit"])
+    unit, bent = _unit(_without_estimated(match))
     if unit is None:
         return None
     glued = match.string[match.end() : match.end() + 1].isalnum()  # 0.75 Ll3,5%: where the unit ends is a guess
@@ -119,6 +144,13 @@ def _quantity(match: re.Match[str], *, repaired: bool) -> Quantity | None:
     if len(values) > 1:
         flags += ("ambiguous",)
     return Quantity(values[0], unit, match.start(), match.end(), flags, values[1] if len(values) > 1 else None)
+
+
+def _without_estimated(match: re.Match[str]) -> str:
+    """The unit as seen, without the estimated sign that is glued to it, and it to the number: `500ge`."""
+    seen = match["unit"]
+    glued = match.string[match.start("unit") - 1].isdigit() and seen[-1] in "eE" and seen[:-1].lower() in METRIC
+    return seen[:-1] if glued else seen
 
 
 def _readings(number: str) -> Iterator[float]:

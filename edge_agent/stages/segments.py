@@ -14,6 +14,7 @@ PIECE_CHARS = 1024  # a longer text is searched in pieces cut at spaces, so that
 CACHED_CHARS = 300  # consecutive frames repeat their lines; longer texts are not worth the memory
 CACHED_LINES = 2048
 _ADDRESS = re.compile(r"(?i)(?:https?\s?:|www\.|(?<![^\s:,;])[\w.+-]{1,64}@)[^\s]{1,253}")
+_COUNTED = re.compile(r"(?i)[0-9]\s?(?:pcs|pieces|count)\Z")
 _CODED = frozenset({"lot", "serial_number"})
 
 
@@ -70,7 +71,8 @@ def _segments(text: LabelText, table: KeyTable) -> tuple[Segment, ...]:
             replace(key, start=key.start + start, end=key.end + start)
             for key in find_key_phrases(text.text[start:end], table)
         ]
-    return tuple(_cut(text, _without_code_heads(text.text, _outside_addresses(text.text, keys))))
+    keys = _without_units(text.text, _outside_addresses(text.text, keys))
+    return tuple(_cut(text, _without_code_heads(text.text, keys)))
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
@@ -88,6 +90,11 @@ def _outside_addresses(text: str, keys: list[KeyPhrase]) -> list[KeyPhrase]:
     """Words inside a web or mail address name nothing: `support` in https://support.example.com."""
     spans = [match.span() for match in _ADDRESS.finditer(text)]
     return [key for key in keys if not any(start < key.end and key.start < end for start, end in spans)]
+
+
+def _without_units(text: str, keys: list[KeyPhrase]) -> list[KeyPhrase]:
+    """In `QTY 24 pcs` the last word names nothing, it is the unit of what stands before it."""
+    return [k for k in keys if k.name != "weight_volume" or not _COUNTED.search(text, max(0, k.start - 2), k.end)]
 
 
 def _without_code_heads(text: str, keys: list[KeyPhrase]) -> list[KeyPhrase]:

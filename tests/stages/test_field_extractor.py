@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import random
 import time
 from datetime import date, datetime, timedelta, timezone
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edge_agent.backends.ort import OrtBackend
-from edge_agent.records import Field, field_to_json, json_bytes
+from edge_agent.records import Field, Reading, field_to_json, json_bytes
 from edge_agent.settings.fields import FieldsConfig
 from edge_agent.stages.field_extractor import FieldExtractor
 from edge_agent.stages.text_encoder import TextEncoder
@@ -140,6 +141,23 @@ def test_date_set_apart_by_a_word_or_the_same_again_leaves_the_first_one_certain
 def test_one_date_for_two_keys_is_nobodys() -> None:
     (found,) = extract("MFG/EXP: 01/2027")
     assert (found.name, "no_key" in found.flags) == ("date", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("Gross 12.5 kg Net 11.8 kg", ["11.8 kg"]),
+        ("N.W.: 11.8KG G.W.: 12.5KG", ["11.8 kg"]),
+        ("毛重:500克 净含量:450克", ["450 g"]),
+        ("GROSS WT 12.5 KG", []),
+        ("Qty 24 pcs", ["24 pcs"]),
+        ("NET WT 1. 25 kg", [""]),
+    ],
+)
+def test_what_is_packed_is_the_net_amount(text: str, values: list[str]) -> None:
+    found = extract(text)
+    assert [(f.name, f.value) for f in found] == [("weight_volume", value) for value in values]
+    assert [f.certain for f in found] == [bool(value) for value in values]
 
 
 @pytest.mark.parametrize("turn_deg", [0.0, 3.0])
@@ -283,6 +301,20 @@ def test_any_text_is_taken_and_its_fields_are_strict_json(with_encoder: FieldExt
             for found in extract(text, extractor=extractor):
                 json_bytes(field_to_json(found)).decode("utf-8")
                 assert 0.0 <= found.confidence <= 1.0
+
+
+ODD = "LOT A1\x00\x1b[31m EXP 08/2027 \u202e\u2028\ud83d \U0001f642"
+
+
+def test_odd_characters_leave_the_fields_beside_them_and_the_payload_plain(with_encoder: FieldExtractor) -> None:
+    """Field case NLP-4."""
+    lines = column(ODD, "", " \n\t", ODD.removeprefix("LOT A1"))
+    fields = with_encoder.extract(lines)
+    assert [(f.name, f.value) for f in fields][:2] == [("lot", "A1"), ("expiry_date", "2027-08-31")]
+    payload = json_bytes(Reading("left", 0, 0.0, 640, 480, tuple(lines), fields).to_json())
+    told = json.loads(payload.decode("utf-8"))
+    assert told["lines"][0]["text"].replace("\ufffd", "\ud83d") == ODD
+    assert not any(byte < 0x20 for byte in payload)
 
 
 def test_same_lines_give_the_same_fields(with_encoder: FieldExtractor) -> None:

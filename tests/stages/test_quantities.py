@@ -25,6 +25,12 @@ from edge_agent.stages.quantities import bare_count, best_quantity, find_quantit
         ("1 000 g", "1000 g"),
         ("1.250,50 g", "1250.5 g"),
         ("169 PCS", "169 pcs"),
+        ("500ge", "500 g"),
+        ("1LE", "1 l"),
+        ("12 FL OZ (355 mL)", "355 ml"),
+        ("12 FL. OZ.", "12 fl oz"),
+        ("NET WT 2 LB. 3 OZ.", "35 oz"),
+        ("2 lb 3 oz (992 g)", "992 g"),
     ],
 )
 def test_quantities_are_spelled_one_way(text: str, value: str) -> None:
@@ -47,7 +53,9 @@ def test_misread_number_or_unit_is_mended_and_flagged(text: str, value: str) -> 
     assert (found.value, found.flags) == (value, ("repaired",))
 
 
-@pytest.mark.parametrize("text", ["LOT 4711", "EXP 03/2026", "S/N 12-3g5", "5W-30", "3.5.2 g", "500 volts", "g", "①g"])
+@pytest.mark.parametrize(
+    "text", ["LOT 4711", "EXP 03/2026", "S/N 12-3g5", "5W-30", "3.5.2 g", "500 volts", "g", "①g", "1. 25 kg"]
+)
 def test_what_is_no_quantity_gives_none(text: str) -> None:
     assert find_quantities(text, keyed=False) == ()
 
@@ -59,8 +67,34 @@ def test_text_that_says_nothing_else_is_a_quantity_without_a_key() -> None:
     assert only_quantity("Ibuprofen 200 mg Film-coated Tablets") is None
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("70 cl 40% vol", "70 cl"), ("13,5 % VOL 0,75 L e", "0.75 l"), ("℮500g", "500 g"), ("500 g C", "500 g")],
+)
+def test_strength_and_the_estimated_sign_may_stand_beside_it(text: str, value: str) -> None:
+    found = only_quantity(text)
+    assert found is not None
+    assert found.value == value
+
+
+@pytest.mark.parametrize("text", ["1 25 kg", "1. 25 kg", "500 g 7", "500 g B", "24 mAh 500 g"])
+def test_what_else_stands_beside_it_may_be_a_piece_of_it(text: str) -> None:
+    assert only_quantity(text) is None
+
+
+def test_pints_and_ounces_together_are_no_amount_that_is_known() -> None:
+    (found,) = find_quantities("1 PT 0.9 FL OZ", keyed=False)
+    assert (found.value, found.flags) == ("1 pt", ("incomplete",))
+
+
+def test_number_before_a_comma_that_is_too_long_is_no_piece_of_the_amount() -> None:
+    assert [q.value for q in find_quantities("LOT 4711, 500 g", keyed=False)] == ["500 g"]
+
+
 def test_bare_count_is_pieces_and_says_that_it_assumes() -> None:
     found = bare_count(": 24")
     assert found is not None
     assert (found.value, found.flags) == ("24 pcs", ("unit_assumed",))
     assert bare_count("24 g") is None
+    grouped = bare_count(" 1,000")
+    assert grouped is not None and grouped.value == "1000 pcs"
