@@ -75,6 +75,7 @@ LIVE = frozenset(
         "items.trust_clock",
         "log.level",
         "pipeline.box_threshold",
+        "pipeline.detector_max_windows",
         "pipeline.doubt_margin",
         "pipeline.max_boxes",
         "pipeline.min_confidence",

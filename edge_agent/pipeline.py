@@ -188,6 +188,7 @@ class Pipeline:
             self.detector.settings,
             pixel_threshold=settings.pixel_threshold,
             box_threshold=settings.box_threshold,
+            max_windows=settings.detector_max_windows,
             unclip_ratio=settings.unclip_ratio,
             max_boxes=settings.max_boxes,
         )
@@ -289,7 +290,8 @@ def read_in_order(recogniser: TextRecogniser, view: View, found: Found) -> tuple
         replace(lines[n], region=view.region, box=TextBox(view.in_frame(lines[n].box.quad), lines[n].box.score))
         for n in order
     ]
-    return in_frame, found.quality + flaws(view.image, [line.box.quad for line in lines], found.quality)
+    flags = found.quality + flaws(view.image, [line.box.quad for line in lines], found.quality)
+    return in_frame, (*flags, "unsearched") if found.unsearched else flags
 
 
 @contextmanager
@@ -422,6 +424,7 @@ class Loader:
             max_boxes=settings.max_boxes,
         )
         variant: Variant = "cpu" if self.backend.any_shape else "full"
+            max_windows=settings.detector_max_windows,
         seen_as = values_of(detector_settings, "min_side_px", "max_side_px", "side_multiple_px")
         return TextDetector(self.engine("detect", spec, variant, seen_as), detector_settings)
 

@@ -190,12 +190,15 @@ def test_date_of_dots_is_decoded_within_its_pattern(whole: Pipeline) -> None:
 # --- large and small ---
 
 
-def test_small_text_in_a_frame_of_12_megapixels_is_read(pipeline: Pipeline) -> None:
+def test_small_text_in_a_frame_of_12_megapixels_is_read_and_what_was_not_looked_at_is_told(whole: Pipeline) -> None:
     frame = np.full((3000, 4000, 3), 235, np.uint8)
-    label = drawn(DATE_AND_LOT, 28, ground=235, ink=20, sides_px=(400, 120))
-    frame[500:620, 600:1000] = label
-    reading = read(pipeline, frame)
-    assert texts(reading) == list(DATE_AND_LOT)
+    frame[500:620, 600:1000] = drawn(DATE_AND_LOT, 28, ground=235, ink=20, sides_px=(400, 120))
+    frame[2500:2560, 3000:3400] = drawn(["SN 4711-22"], 28, ground=235, ink=20, sides_px=(400, 60))
+    reading = read(whole, frame)
+    assert (texts(reading), reading.quality) == ([*DATE_AND_LOT, "SN 4711-22"], ())
+    whole.tune(Config(pipeline=PipelineConfig(encoder=None, detector_max_windows=1)))
+    fewer = read(whole, frame)
+    assert (texts(fewer), fewer.quality) == (list(DATE_AND_LOT), ("unsearched",))
     assert 600 < reading.lines[0].box.quad.points[0][0] < 640 and 500 < reading.lines[0].box.quad.points[0][1] < 540
 
 

@@ -98,6 +98,7 @@ CHANGES: dict[str, tuple[Any, Callable[[Running], Any]]] = {
     "items.trust_clock": (True, lambda running: running.inspection.settings("a").trust_clock),
     "log.level": ("error", lambda running: logging.getLogger().level),
     "pipeline.box_threshold": (0.9, lambda running: running.pipeline.detector.settings.box_threshold),
+    "pipeline.detector_max_windows": (9, lambda running: running.pipeline.detector.settings.max_windows),
     "pipeline.doubt_margin": (4.0, lambda running: running.pipeline.recogniser.settings.doubt_margin),
     "pipeline.max_boxes": (3, lambda running: running.pipeline.detector.settings.max_boxes),
     "pipeline.min_confidence": (0.9, lambda running: running.pipeline.recogniser.settings.min_confidence),

@@ -215,7 +215,7 @@ class Result(Versioned):
     reason: str | None
     """Null when text was read, else why not: no_text."""
     quality: list[str]
-    """What is wrong with the picture: glare, blurred, faint, blank, dark."""
+    """What is wrong with the picture: glare, blurred, faint, blank, dark, unsearched."""
     timings_ms: dict[str, Number]
     """Time of each stage, ms, and of all of them (total)."""
     engines: dict[str, str]

@@ -32,6 +32,9 @@ class PipelineConfig(Section):
     detector_max_side_px: Annotated[int, Field(ge=32, le=8192)] = 2000
     """Frames are made smaller until their longer side has this many px before text is looked for; of frames a third
     larger still, parts with small text are looked at again at full size."""
+    detector_max_windows: Annotated[int, Field(ge=1, le=64)] = 6
+    """Most parts of 960 x 960 px of one frame that are looked at again; a reading says `unsearched` where more hint at
+    small text."""
     pixel_threshold: Share = 0.3
     """Probability, 0 to 1, from which on a pixel counts as text."""
     box_threshold: Share = 0.5

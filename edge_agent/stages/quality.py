@@ -17,7 +17,7 @@ from edge_agent.records import Quad
 from edge_agent.stages.glare import has_glare
 from edge_agent.stages.images import Image
 
-Flag = Literal["blank", "blurred", "dark", "faint", "glare"]
+Flag = Literal["blank", "blurred", "dark", "faint", "glare", "unsearched"]
 
 LOOK_PX = 1280  # the longer side of the picture that is measured
 MOST_PX = 13_000_000  # of a picture that is strengthened: it takes some 20 bytes a pixel

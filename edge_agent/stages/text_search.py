@@ -19,11 +19,13 @@ from edge_agent.stages.zoom import edge_hints, is_large, is_shrunk, windows
 @dataclass(frozen=True, eq=False)
 class Found:
     """Where text is in a view: `boxes` in px of `image`, which is the view's own or, where its print is faint, that
-    one strengthened. `quality`: what is wrong with the view; looked for only where no text was found at first."""
+    one strengthened. `quality`: what is wrong with the view; looked for only where no text was found at first.
+    `unsearched`: more of it hints at small text than may be looked at again."""
 
     image: Image
     boxes: tuple[TextBox, ...]
     quality: tuple[Flag, ...] = ()
+    unsearched: bool = False
 
 
 def search(view: View, probability: npt.NDArray[np.uint8], detector: TextDetector) -> Found:
@@ -33,26 +35,28 @@ def search(view: View, probability: npt.NDArray[np.uint8], detector: TextDetecto
     there is no text and the print is faint, the picture is strengthened and searched once more.
     """
     image = view.image
-    boxes = merged(looked_closer(image, probability, detector.boxes(probability, image), detector))
+    closer, unsearched = looked_closer(image, probability, detector.boxes(probability, image), detector)
+    boxes = merged(closer)
     if boxes:
-        return Found(image, boxes)
+        return Found(image, boxes, unsearched=unsearched)
     seen = look(image)
     if seen.is_faint and view.strengthens and can_be_strengthened(image):
         image = strengthened(image)
         boxes = merged(detector.detect(image))
-    return Found(image, boxes, seen.flags)
+    return Found(image, boxes, seen.flags, unsearched)
 
 
 def looked_closer(
     image: Image, probability: npt.NDArray[np.uint8], boxes: tuple[TextBox, ...], detector: TextDetector
-) -> tuple[TextBox, ...]:
-    """The boxes, those of small text found anew at full size."""
+) -> tuple[tuple[TextBox, ...], bool]:
+    """The boxes, those of small text found anew at full size, and whether some may be where it was not looked again."""
     height_px, width_px = image.shape[:2]
     most = detector.settings.max_windows
-    closer = windows(probability, boxes, width_px, height_px, most)
+    closer, unsearched = windows(probability, boxes, width_px, height_px, most)
     if not boxes and not closer and is_shrunk(probability, width_px):
         edges = edge_hints(image, probability.shape[1], probability.shape[0])
-        closer = windows(edges, boxes, width_px, height_px, most)
+        closer, unsearched = windows(edges, boxes, width_px, height_px, most)
     scale = probability.shape[1] / width_px
     kept = [box for box in boxes if is_large(box, scale) or not any(window.holds(box) for window in closer)]
-    return (*kept, *(window.moved(box) for window in closer for box in detector.detect(window.of(image))))
+    found = [window.moved(box) for window in closer for box in detector.detect(window.of(image))]
+    return (*kept, *found), unsearched

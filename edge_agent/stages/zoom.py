@@ -44,14 +44,15 @@ class Window:
 
 def windows(
     probability: npt.NDArray[np.uint8], boxes: Sequence[TextBox], width_px: int, height_px: int, most: int
-) -> tuple[Window, ...]:
-    """Where to look again in a frame of `width_px` x `height_px`, at most `most` windows, those with most hints first.
+) -> tuple[tuple[Window, ...], bool]:
+    """Where to look again in a frame of `width_px` x `height_px`, at most `most` windows, those with most hints first,
+    and whether hints are left that lie in none.
 
     `probability` uint8 (H', W') is the frame's small map, `boxes` (px of the frame) what was found in it. None where
     the frame was hardly made smaller.
     """
     if not is_shrunk(probability, width_px):
-        return ()
+        return (), False
     scale = probability.shape[1] / width_px
     cells = hinting_cells(probability, [box for box in boxes if is_large(box, scale)], scale)
     reach = max(1, int(SIDE_PX * scale) // CELL_PX)
@@ -62,7 +63,7 @@ def windows(
         found.append(_around(np.array([column + 0.5, row + 0.5]) * CELL_PX / scale, width_px, height_px))
         top, left = max(0, row - reach // 2), max(0, column - reach // 2)
         cells[top : row + reach // 2 + 1, left : column + reach // 2 + 1] = 0
-    return tuple(found)
+    return tuple(found), bool(cells.any())
 
 
 def is_shrunk(probability: npt.NDArray[np.uint8], width_px: int) -> bool:
