@@ -132,7 +132,9 @@ class Pipeline:
                 with timed(timings_ms, "decode"):
                     codes += self._codes_of(view)
             with timed(timings_ms, "extract"):
-                fields = self.extractor.extract(lines, codes, partial(self.masks, frame.camera))
+                fields = self.extractor.extract(
+                    lines, codes, partial(self.masks, frame.camera), self.recogniser.settings.doubt_margin
+                )
                 language = self._language.of(line.text for line in lines)
         return Reading(
             camera=frame.camera,

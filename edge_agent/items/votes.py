@@ -6,7 +6,7 @@ output voting: Fiscus 1997, ROVER); what a reading weighs is how likely it holds
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -61,25 +61,29 @@ def vote(ballots: Sequence[Ballot]) -> tuple[str, tuple[Vote, ...]]:
 
 
 def vote_line(lines: Sequence[TextLine]) -> tuple[TextLine, tuple[Vote, ...]]:
-    """The surest of the lines, with the text that all come to; characters that are disputed are doubtful, too."""
+    """The surest of the lines, with the text that all come to; doubtful are the characters that most lines of this
+    text doubt, and those that are disputed."""
     text, votes = vote([ballot_of(line) for line in lines])
     best = max(lines, key=lambda line: (line.text == text, line.confidence))
-    disputed = {at for at, each in enumerate(votes) if each.share < DISPUTED_SHARE}
-    if best.text == text:
-        return (replace(best, doubtful=tuple(sorted(disputed.union(best.doubtful)))) if disputed else best), votes
-    return replace(best, text=text, characters=(), doubtful=tuple(sorted(disputed)), lattice=None), votes
+    same = [line for line in lines if line.text == text]
+    doubted = Counter(at for line in same for at in line.doubtful)
+    doubtful = {at for at, count in doubted.items() if stays_in_doubt(count, len(same))}
+    doubtful |= {at for at, each in enumerate(votes) if each.share < DISPUTED_SHARE}
+    best = replace(best, doubtful=tuple(sorted(doubtful)))
+    return (best if same else replace(best, text=text, characters=(), lattice=None)), votes
 
 
 def vote_field(fields: Sequence[Field]) -> tuple[Field, float]:
     """The surest of the fields that have the value most like all of them, and the share of the weight that has it.
 
-    A value in which a character is disputed is flagged so, and is then not certain.
+    It is certain where most of its readings have it for certain, and no character of it is disputed, which is flagged.
     """
     weighed = [(each, each.confidence * (1.0 if each.certain else DOUBT_WEIGHT)) for each in fields]
     ballots = [Ballot(each.value, (weight,) * len(each.value), weight) for each, weight in weighed]
     value = _most_like_all(ballots)
     holders = [each for each in fields if each.value == value]
-    best = max(holders, key=lambda each: (each.certain, each.confidence))
+    in_doubt = stays_in_doubt(sum(not each.certain for each in holders), len(holders))
+    best = max(holders, key=lambda each: (each.certain is not in_doubt, each.confidence))
     whole = sum(weight for _, weight in weighed)
     share = sum(weight for each, weight in weighed if each.value == value) / whole if whole else 1.0
     text, votes = vote(ballots)
@@ -87,6 +91,12 @@ def vote_field(fields: Sequence[Field]) -> tuple[Field, float]:
         flags = dict.fromkeys([*best.flags, DISPUTED])
         return replace(best, flags=tuple(flags)), share
     return best, share
+
+
+def stays_in_doubt(doubting: int, readings: int) -> bool:
+    """Whether what so many of the readings doubt does: unless most see it clearly. The more often a scene that stands
+    still is read, the surer some reading sees it clearly by chance; the usual reading gets no clearer."""
+    return 2 * doubting >= readings > 0
 
 
 def _merged(ballots: Sequence[Ballot]) -> list[Ballot]:

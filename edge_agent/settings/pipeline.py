@@ -46,7 +46,8 @@ class PipelineConfig(Section):
     min_confidence: Share = 0.5
     """Lines read with less confidence, 0 to 1, are left out."""
     doubt_margin: Annotated[float, Field(ge=0, le=50)] = 3.0
-    """A character less than e to the power of this times likelier than one it is mistaken for is listed as doubtful."""
+    """A character less than e to the power of this times likelier than the next is listed as doubtful, and its field is
+    not certain where nothing settles it; 0: none is."""
     no_text_interval_s: Seconds = 10.0
     """Time between two readings without text of one camera, s; the first after a text comes at once."""
 

@@ -9,11 +9,12 @@ print and code disagree is a fault that a line must see, not smooth over.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from rapidfuzz.distance import Levenshtein
 
-from edge_agent.records import ONE_OF_A_KIND, Field
+from edge_agent.records import DOUBTFUL, ONE_OF_A_KIND, Field
 from edge_agent.stages.code_fields import FROM_GS1, gtin_of
 from edge_agent.stages.dates import same_date
 from edge_agent.stages.label_date import MONTH
@@ -73,11 +74,24 @@ def _agrees(printed: Field, proof: Field) -> bool:
 
 
 def _settled(printed: Field, proof: Field) -> Field:
-    """A date that could be read in two ways is the one that the code says."""
+    """A date that could be read in two ways is the one that the code says; characters that could be others are those
+    that the code has, too."""
+    settled = {DOUBTFUL} if _says_all_of(printed, proof) else set()
     if not printed.alternatives:
-        return printed
-    flags = tuple(flag for flag in printed.flags if flag not in _SETTLED)
-    return replace(printed, value=proof.value, flags=flags, alternatives=())
+        return _without(printed, settled)
+    return replace(_without(printed, settled | _SETTLED), value=proof.value, alternatives=())
+
+
+def _says_all_of(printed: Field, proof: Field) -> bool:
+    """Whether a code that agrees holds every character of the value: not the month alone of a day, nor the number alone
+    of several GS1 elements."""
+    if printed.name in _DATES:
+        return MONTH in printed.flags or MONTH not in proof.flags
+    return "=" not in printed.value or printed.value == proof.value
+
+
+def _without(field: Field, flags: AbstractSet[str]) -> Field:
+    return replace(field, flags=tuple(flag for flag in field.flags if flag not in flags))
 
 
 def _misread(printed: Field, proof: Field) -> bool:

@@ -28,6 +28,7 @@ ingredients, warning, address, and `date` for a date that nothing names. Flags t
     no_digits        a serial or lot of letters alone
     unit_assumed     a count without a unit, taken as pieces
     truncated        the line was too long, its middle was not read
+    doubtful         a character of the value could be another, and nothing settles which it is
     cut, ...         flags of the lines themselves
 
 and that inform: month_precision (the printed date has no day: an expiry then holds to the last day of its month,
@@ -51,6 +52,7 @@ from edge_agent.settings.fields import FieldsConfig
 from edge_agent.stages.catalogue import Catalogue
 from edge_agent.stages.code_fields import fields_of_codes
 from edge_agent.stages.cross_checks import with_codes, with_contradictions
+from edge_agent.stages.doubts import USUAL_MARGIN, tell_doubts
 from edge_agent.stages.field_table import FieldTable, field_table
 from edge_agent.stages.field_values import (
     LEAST_DIGITS,
@@ -135,19 +137,26 @@ class FieldExtractor:
                 self._nearest = self._prototypes()
 
     def extract(
-        self, lines: Sequence[TextLine], codes: Sequence[Code] = (), masks: MasksOfRegion = no_masks
+        self,
+        lines: Sequence[TextLine],
+        codes: Sequence[Code] = (),
+        masks: MasksOfRegion = no_masks,
+        doubt_margin: float = USUAL_MARGIN,
     ) -> tuple[Field, ...]:
         """The fields of one frame: those of its codes, then those of its lines, in the lines' order.
 
-        `masks` gives those of a region by field; they go before the configured ones. Any text is taken.
-        EngineError of the tagger passes through; without its encoder the extractor goes on by rules, and says
-        `degraded`.
+        `masks` gives those of a region by field; they go before the configured ones. `doubt_margin` is the bound that
+        the lines' doubtful characters are below. Any text is taken.
+        EngineError of the tagger passes through; without its encoder the extractor goes on by rules, and says so in
+        `fault`.
         """
         rules = self._rules()
         label = read_label(lines, rules, self.table.keys, self._config.max_line_chars)
         self._ask_tagger(label, rules)
         self._ask_encoder(label, rules)
-        fit_to_masks(label, lambda region: {**self.table.masks, **masks(region)}, rules)
+        masks_of = {region: {**self.table.masks, **masks(region)} for region in {line.region for line in lines}}
+        fit_to_masks(label, masks_of, rules)
+        tell_doubts(label, masks_of, rules, doubt_margin)
         printed = [_field(f, label) for f in sorted(label.told(), key=lambda f: (f.lines[0], f.at))]
         printed = with_products(printed, label, self.catalogue)
         fields = with_contradictions(with_codes(printed, self._of_codes(codes, rules)))

@@ -49,13 +49,15 @@ class Found:
 
 @dataclass
 class Label:
-    """One frame's lines, cut into segments; `claimed` are lines whose text belongs to a key on another line."""
+    """One frame's lines, cut into segments; `claimed` are lines whose text belongs to a key on another line,
+    `doubtful_numbers` those in which a digit could be another one."""
 
     lines: Sequence[TextLine]
     segments: list[tuple[Segment, ...]]
     truncated: set[int]
     found: list[Found] = field(default_factory=list)
     claimed: set[int] = field(default_factory=set)
+    doubtful_numbers: set[int] = field(default_factory=set)
 
     def whole_text(self, index: int) -> str:
         """The clean text of a line."""

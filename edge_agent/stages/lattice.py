@@ -12,11 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from edge_agent.errors import ModelError
-from edge_agent.records import Character, Lattice
+from edge_agent.records import Character, Lattice, TextLine
 
 BLANK = 0  # the CTC class that stands for "no character here"
-# characters that look alike in print: the rival of one is looked for in its own row
-CONFUSABLE = ("O0QD", "I1l|", "S5", "B8", "Z2", "G6")
 CERTAIN = 99.0  # margin of a character that has no rival
 
 Floats = npt.NDArray[np.float32]
@@ -50,10 +48,8 @@ class Alphabet:
         self._row = {character: n for n, character in enumerate(self.codes)}
 
     def _rivals_of(self, character: str | None) -> npt.NDArray[np.bool_]:
-        """Which columns may be the rival of a character: those it is mistaken for, else all but the blank."""
-        alike = next((row for row in CONFUSABLE if character is not None and character and character in row), "")
-        rivals = np.array([other in alike and other not in ("", character) for other in self.codes])
-        return rivals if rivals.any() else np.array([other not in ("", character) for other in self.codes])
+        """Which columns may be the rival of a character, None: of one that is no code character."""
+        return np.array([is_rival(other, character or "") for other in self.codes])
 
     def spell(self, index: npt.NDArray[np.int32], probability: Floats, code_margin: Floats | None = None) -> Spelling:
         """The text of one line: `index` int32 (T,) and `probability` float32 (T,) of the likeliest class of each step,
@@ -106,9 +102,27 @@ class Alphabet:
         )
 
 
+def is_rival(other: str, character: str) -> bool:
+    """Whether it says something else: not the same letter in another case, which often its size alone tells."""
+    return other != "" and other.lower() != character.lower()
+
+
 def doubtful(characters: Sequence[Character], margin: float) -> tuple[int, ...]:
     """The indices of the characters whose margin is below the bound."""
     return tuple(n for n, character in enumerate(characters) if character.margin < margin)
+
+
+def rivals_of(line: TextLine, at: int, margin: float) -> str:
+    """What a character of a line could be: its rival, and all code characters within the margin of it where it is
+    surest; "" where nothing is known of it."""
+    found = [line.characters[at].rival] if line.characters else []
+    lattice = line.lattice
+    if lattice is not None and lattice.steps[at, 1] > lattice.steps[at, 0]:
+        begin, end = lattice.steps[at]
+        step = begin + int(lattice.best_log_p[begin:end].argmax())
+        behind = lattice.best_log_p[step] - lattice.log_p[step]
+        found += [lattice.alphabet[n] for n in np.argsort(behind) if behind[n] < margin]
+    return "".join(dict.fromkeys(rival for rival in found if is_rival(rival, line.text[at])))
 
 
 def stripped(spelling: Spelling) -> Spelling:

@@ -7,7 +7,7 @@ is likely enough, the value stays as read and is flagged. Without a pattern no c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from edge_agent.patterns import Pattern
@@ -22,6 +22,7 @@ MISMATCH = "pattern_mismatch"
 MISMATCH_COST = 0.5  # of confidence
 MAX_COST = 6.0  # nats that a correction may cost against what was read: e^6 is 400 times less likely
 MIN_KEYLESS_CHARS = 4  # of a word that its pattern alone names
+MasksByRegion = Mapping["str | None", Mapping[str, Pattern]]  # what a field's value must look like there, by its name
 _WORD = re.compile(r"\S+")
 # what a mask proves wrong or needless to say
 _DISPROVED = frozenset({"no_digits", "unreadable", "repaired", "incomplete"})
@@ -38,9 +39,8 @@ class _Span:
     seen: str
 
 
-def fit_to_masks(label: Label, masks: Callable[[str | None], Mapping[str, Pattern]], rules: ReadRules) -> None:
+def fit_to_masks(label: Label, masks_of: MasksByRegion, rules: ReadRules) -> None:
     """Holds what was found against its field's pattern in its region, and finds by it what no key names there."""
-    masks_of = {region: masks(region) for region in {line.region for line in label.lines}}
     for at, found in enumerate(label.found):
         pattern = masks_of[label.lines[found.lines[-1]].region].get(found.value.name)
         if pattern is not None:

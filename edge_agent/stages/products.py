@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from edge_agent.records import Field
+from edge_agent.records import DOUBTFUL, Field
 from edge_agent.stages.catalogue import Catalogue, Match
 from edge_agent.stages.field_values import UNNAMED_DATE
 from edge_agent.stages.found_values import Label
@@ -55,6 +55,7 @@ def _named(index: int, match: Match, label: Label) -> Iterator[Field]:
         told[PRODUCT_ID] = (product.id, *(other.id for other in match.others))
     for name, (value, *others) in told.items():  # two products may have one name, and are then two ids
         alternatives = tuple(dict.fromkeys(other for other in others if other != value))
-        flags = tuple(dict.fromkeys((*((AMBIGUOUS,) if alternatives else ()), *line.flags)))
+        doubts = {AMBIGUOUS: bool(alternatives), DOUBTFUL: index in label.doubtful_numbers}
+        flags = tuple(dict.fromkeys((*(flag for flag, is_so in doubts.items() if is_so), *line.flags)))
         confidence = match.score * line.confidence * (0.5 if alternatives else 1.0)
         yield Field(name, value, line.text, confidence, (index,), flags, alternatives=alternatives)

@@ -1,16 +1,27 @@
-"""Lattice: greedy text, margins against what a character is mistaken for, and pieces put together."""
+"""Lattice: greedy text, margins against what a character could be, and pieces put together."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from edge_agent.errors import ModelError
-from edge_agent.records import Lattice
-from edge_agent.stages.lattice import CERTAIN, NOTHING, Alphabet, Spelling, doubtful, joined, spaced, stripped
+from edge_agent.records import Lattice, Quad, TextBox, TextLine
+from edge_agent.stages.lattice import (
+    CERTAIN,
+    NOTHING,
+    Alphabet,
+    Spelling,
+    doubtful,
+    joined,
+    rivals_of,
+    spaced,
+    stripped,
+)
 
 CHARSET = ["", *"0O1Il7é", " "]
 CODES = [0, 8, 1, 2, 3, 4, 5, 6]  # blank, space, 0, O, 1, I, l, 7: all but é
@@ -49,20 +60,41 @@ def test_repeats_are_merged_and_doubles_parted_by_a_blank_kept() -> None:
     assert ALPHABET.spell(np.zeros(5, np.int32), np.ones(5, np.float32)) is NOTHING
 
 
-def test_margin_is_against_what_the_character_is_mistaken_for() -> None:
-    spelling = ALPHABET.spell(*outputs([{"O": 0.6, "7": 0.3, "0": 0.06}, {"": 0.9}, {"7": 0.8, "1": 0.1}]))
+def test_margin_is_against_the_likeliest_other_character() -> None:
+    spelling = ALPHABET.spell(*outputs([{"O": 0.6, "7": 0.06, "0": 0.3}, {"": 0.9}, {"7": 0.8, "1": 0.1}]))
     assert spelling.text == "O7"
     o, seven = spelling.characters
-    assert (o.text, o.rival) == ("O", "0")  # 7 is likelier than 0, but nobody takes an O for a 7
-    assert o.margin == pytest.approx(math.log(0.6 / 0.06), abs=1e-4)
+    assert (o.text, o.rival) == ("O", "0")
+    assert o.margin == pytest.approx(math.log(2), abs=1e-4)
     assert (seven.rival, seven.margin) == ("1", pytest.approx(math.log(8), abs=1e-4))
     assert o.probability == pytest.approx(0.6)
 
 
+def test_same_letter_in_another_case_and_the_blank_are_no_rivals() -> None:
+    steps = [{"I": 0.5, "": 0.4, "1": 0.05}, {"": 0.9}, {"l": 0.5, "I": 0.4}]
+    capital, small = ALPHABET.spell(*outputs(steps)).characters
+    assert (capital.text, capital.rival) == ("I", "1")
+    assert (small.text, small.rival) == ("l", "I")  # i and l, not two cases of one
+    both = Alphabet(["", *"cC0"], [0, 1, 2, 3])
+    index, probability, margins = np.array([1], np.int32), np.array([0.6], np.float32), np.log([[0.01, 0.6, 0.3, 0.09]])
+    (c,) = both.spell(index, probability, (margins - np.log(0.6)).astype(np.float32)).characters
+    assert (c.rival, c.margin) == ("0", pytest.approx(math.log(0.6 / 0.09), abs=1e-4))
+
+
+def test_rivals_of_a_character_are_all_that_are_near_it() -> None:
+    spelling = ALPHABET.spell(*outputs([{"1": 0.5, "l": 0.2, "I": 0.2, "7": 0.04}, {"": 0.9}, {"0": 0.9}]))
+    box = TextBox(Quad(np.array([[0, 0], [9, 0], [9, 9], [0, 9]], np.float32)), 1.0)
+    line = TextLine(spelling.text, 0.9, box, (), spelling.characters, (0,), lattice=spelling.lattice)
+    assert sorted(rivals_of(line, 0, 2.0)) == ["I", "l"]
+    assert sorted(rivals_of(line, 0, 3.0)) == ["7", "I", "l"]
+    assert rivals_of(line, 1, 1.0) == line.characters[1].rival
+    assert rivals_of(replace(line, characters=(), lattice=None), 0, 3.0) == ""
+
+
 def test_margin_is_taken_where_the_character_is_surest() -> None:
-    spelling = ALPHABET.spell(*outputs([{"O": 0.5, "0": 0.4}, {"O": 0.9, "0": 0.01}, {"O": 0.6, "0": 0.3}]))
+    spelling = ALPHABET.spell(*outputs([{"O": 0.5, "0": 0.4}, {"O": 0.9, "0": 0.03}, {"O": 0.6, "0": 0.3}]))
     (o,) = spelling.characters
-    assert (o.probability, o.margin) == (pytest.approx(0.9), pytest.approx(math.log(90), abs=1e-3))
+    assert (o.probability, o.margin) == (pytest.approx(0.9), pytest.approx(math.log(30), abs=1e-3))
     assert spelling.confidence == pytest.approx(0.5)  # as before: of each character's first step
 
 
