@@ -12,12 +12,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from edge_agent import registry
+from edge_agent.agent_links import Links, connected
 from edge_agent.agent_report import agent_sections, precision_of
 from edge_agent.agent_site import AgentSite
 from edge_agent.artefacts import find_calibration_dir
@@ -31,19 +32,17 @@ from edge_agent.cameras.status import CameraStatus
 from edge_agent.clock import DeviceClock
 from edge_agent.config import Config
 from edge_agent.cooling import Brake, Step, next_step
-from edge_agent.errors import ConfigError, EdgeAgentError, EngineError, FrameError, in_one_line
-from edge_agent.events import Events
+from edge_agent.errors import ConfigError, EdgeAgentError, EngineError, FrameError
 from edge_agent.evidence import EvidenceStore, find_evidence_dir
 from edge_agent.expectations import FILE as EXPECTED_FILE
 from edge_agent.expectations import Expectations
 from edge_agent.frame_recorder import RECORDED_DIRECTORY, FrameRecorder
 from edge_agent.inspection import Inspection
-from edge_agent.last_words import TIDY, LastWords
+from edge_agent.last_words import LastWords
 from edge_agent.mailbox import Mailbox
 from edge_agent.messages import CameraState, PipelineState
 from edge_agent.no_text import NoTextLimit
 from edge_agent.outbox.base import Outbox
-from edge_agent.outbox.opening import open_outbox
 from edge_agent.pipeline import Pipeline, load_pipeline
 from edge_agent.publisher import Publisher
 from edge_agent.records import Frame, Message
@@ -54,15 +53,12 @@ from edge_agent.settings.calibration import CalibrationConfig
 from edge_agent.settings.cameras import CameraConfig
 from edge_agent.settings.thermal import ThermalConfig
 from edge_agent.telemetry import SENSORS
-from edge_agent.telemetry.history import History, find_history_dir, keeping_events
+from edge_agent.telemetry.history import History, find_history_dir
 from edge_agent.telemetry.metrics import serving
 from edge_agent.telemetry.sampler import Sampler
 from edge_agent.telemetry.vitals import Vitals
 from edge_agent.telemetry.watch import BoardWatch, Signs
-from edge_agent.transports import TRANSPORTS
-from edge_agent.transports.base import Transport
 from edge_agent.uploads import Uploads
-from edge_agent.web_site import AgentWebSite, web_page
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +68,6 @@ ADVANCING = ("building", "calibrating")  # states whose reason changes all the t
 OFFER_S = 0.5  # how long a source of which every frame counts waits for room before it looks up
 RESTART_S = 300.0  # the service manager waits so long for a process that starts afresh
 STOP_CAMERA_S = 2.0
-STOP_PUBLISHER_S = 5.0
 
 
 def run_agent(
@@ -96,34 +91,20 @@ def run_agent(
     notifier = Notifier(os.environ, time.monotonic)
     enter = words.stage if words is not None else lambda _stage: None
     with suppress(StoppedEarly), ExitStack() as opened:
-        vitals = Vitals()
-        mailbox = Mailbox(on_drop=partial(vitals.count, event="dropped"))
-        cameras = [capture(name, camera, mailbox, vitals) for name, camera in config.cameras.items()]
+        sources = Sources.of(config)
         links = opened.enter_context(connected(config, models_dir, access, words))
-        for camera in cameras:
+        for camera in sources.cameras:
             camera.number_from(links.outbox.next_seq(camera.name))
         enter("loading models")
         report = BuildReport(links.board, notifier, stop, enter)
-        meanwhile = config.backend.tensorrt.serve_while_building
-        clock = links.clock
-        pipeline = opened.enter_context(
-            load_pipeline(config, models_dir, report, serve_while_building=meanwhile, clock=clock.unix_if_trusted)
-        )
+        pipeline = opened.enter_context(engines(config, models_dir, report, links.clock))
         enter("warming up")
         pipeline.warm_up()
         if stop.is_set():
             raise StoppedEarly
-        calibration_dir = find_calibration_dir(config.calibration.directory, models_dir)
-        recorder = opened.enter_context(recording(config.calibration, calibration_dir))
-        results = opened.enter_context(taking(config, links, recorder, expecting(config, links, access, pipeline)))
-        agent = Agent(pipeline, mailbox, cameras, links.outbox, links.board, vitals, results, links.publisher, clock)
-        opened.callback(agent.uploads.close)
-        agent.calibrating = ProgressWatch(calibration_dir / PROGRESS_FILE)
-        agent.open_to(links)
-        report_to = opened.enter_context(outlets(config, links.put))
-        agent.sampler = opened.enter_context(sampler(config, agent, report_to))
-        opened.enter_context(running(cameras))
-        notifier.ready(f"reading {len(cameras)} cameras")
+        agent = opened.enter_context(assembled(config, models_dir, access, sources, links, pipeline))
+        opened.enter_context(running(sources.cameras))
+        notifier.ready(f"reading {len(sources.cameras)} cameras")
         enter("reading")
         agent.main_loop(stop, notifier, until_end=until_end)
         enter("stopping")
@@ -132,51 +113,19 @@ def run_agent(
 
 
 @dataclass(frozen=True)
-class Links:
-    """What joins the agent to the world outside, from before there are engines on. `put` takes messages to the outbox,
-    past the page where there is one."""
+class Sources:
+    """Where frames come from, and what is counted of them; the cameras are not yet started."""
 
-    clock: DeviceClock
-    events: Events
-    outbox: Outbox
-    put: Callable[[Message], None]
-    board: Board
-    publisher: Publisher
-    page: AgentWebSite | None
-    remote: RemoteControl | None
+    cameras: list[CaptureThread]
+    mailbox: Mailbox
+    vitals: Vitals
 
-
-@contextmanager
-def connected(
-    config: Config, models_dir: Path, access: RemoteAccess | None, words: LastWords | None
-) -> Iterator[Links]:
-    """The agent says how it is, and hears what it is asked, inside."""
-    with ExitStack() as opened:
-        clock, events = DeviceClock(), Events(opened.enter_context(keeping_events(config)))
-        tell_of_run_before(words, events)
-        outbox = open_outbox(config.outbox, clock, events.say)
-        opened.callback(outbox.close)
-        board = Board(outbox)
-        before = None if words is None else words.before
-        page = AgentWebSite(config, board, models_dir, access, before) if config.web.enabled else None
-        put = outbox.put if page is None else page.overhearing(outbox.put)
-        events.attach(put)
-        publisher = opened.enter_context(publishing(config, outbox, board, events))
-        board.say_health("starting", reason="loading models")
-        if page is not None:
-            opened.enter_context(web_page(page, publisher.inbound, events.say))
-        remote = None
-        if access is not None:
-            now = clock.unix_if_trusted
-            remote = opened.enter_context(RemoteControl(access, publisher.inbound, board.say, put, now))
-        yield Links(clock, events, outbox, put, board, publisher, page, remote)
-
-
-def tell_of_run_before(words: LastWords | None, events: Events) -> None:
-    """Why the run before this one ended, where there was one: to the log, and as an event."""
-    if words is not None and words.before is not None:
-        log.log(logging.INFO if words.before.kind in TIDY else logging.WARNING, "%s", words.before.text)
-        events.say(words.before.kind, words.before.text)
+    @classmethod
+    def of(cls, config: Config) -> Sources:
+        """ConfigError for settings that cannot work."""
+        vitals = Vitals()
+        mailbox = Mailbox(on_drop=partial(vitals.count, event="dropped"))
+        return cls([capture(name, camera, mailbox, vitals) for name, camera in config.cameras.items()], mailbox, vitals)
 
 
 @dataclass
@@ -392,6 +341,35 @@ def shown_state(status: CameraStatus) -> CameraState:
     return status.state
 
 
+def engines(
+    config: Config, models_dir: Path, report: BuildReport, clock: DeviceClock
+) -> AbstractContextManager[Pipeline]:
+    """The pipeline, whose plans are built meanwhile or first, as the settings say."""
+    meanwhile = config.backend.tensorrt.serve_while_building
+    return load_pipeline(config, models_dir, report, serve_while_building=meanwhile, clock=clock.unix_if_trusted)
+
+
+@contextmanager
+def assembled(
+    config: Config, models_dir: Path, access: RemoteAccess | None, sources: Sources, links: Links, pipeline: Pipeline
+) -> Iterator[Agent]:
+    """The agent with all that its main loop works with: what comes from afar and on the page is for it, inside."""
+    with ExitStack() as opened:
+        calibration_dir = find_calibration_dir(config.calibration.directory, models_dir)
+        recorder = opened.enter_context(recording(config.calibration, calibration_dir))
+        results = opened.enter_context(taking(config, links, recorder, expecting(config, links, access, pipeline)))
+        cameras, mailbox, vitals = sources.cameras, sources.mailbox, sources.vitals
+        agent = Agent(
+            pipeline, mailbox, cameras, links.outbox, links.board, vitals, results, links.publisher, links.clock
+        )
+        opened.callback(agent.uploads.close)
+        agent.calibrating = ProgressWatch(calibration_dir / PROGRESS_FILE)
+        agent.open_to(links)
+        report_to = opened.enter_context(outlets(config, links.put))
+        agent.sampler = opened.enter_context(sampler(config, agent, report_to))
+        yield agent
+
+
 @contextmanager
 def recording(config: CalibrationConfig, calibration_dir: Path) -> Iterator[FrameRecorder | None]:
     """Keeps frames for calibrating, inside, where that is wished for."""
@@ -461,24 +439,3 @@ def running(cameras: Sequence[CaptureThread]) -> Iterator[None]:
         deadline = time.monotonic() + STOP_CAMERA_S
         for camera in cameras:
             camera.stop(max(0.0, deadline - time.monotonic()))
-
-
-@contextmanager
-def publishing(config: Config, outbox: Outbox, board: Board, events: Events) -> Iterator[Publisher]:
-    """What is put into the outbox leaves, inside; at the end the rest is offered, and a farewell said."""
-    make = registry.load(TRANSPORTS, config.transport, "transport")
-    transport: Transport = make.from_config(config, config.device(), board.will(), board.birth)
-    settings = config.outbox
-    publisher = Publisher(
-        outbox, transport, settings.historical_after_s, replay_per_s=settings.replay_per_s, tell=events.say
-    )
-    publisher.start()
-    farewell = board.farewell
-    try:
-        yield publisher
-    except EdgeAgentError as exc:
-        board.say_fault(in_one_line(exc))
-        farewell = partial(board.farewell, "fault")
-        raise
-    finally:
-        publisher.stop(farewell(), STOP_PUBLISHER_S)

@@ -22,7 +22,8 @@ import numpy.typing as npt
 import psutil
 import pytest
 
-from edge_agent.agent import Agent, Links, expecting, running
+from edge_agent.agent import Agent, expecting, running
+from edge_agent.agent_links import Links
 from edge_agent.agent_report import figures, precision_of
 from edge_agent.agent_site import AgentSite
 from edge_agent.backends.base import Array, Condition, Feed, Profile, TensorSpec

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_agent import agent
+from edge_agent import agent, agent_links
 from edge_agent.errors import EXIT_CONFIG
 from tests.conftest import ROOT
 from tests.test_docs import fault_of
@@ -99,7 +99,7 @@ def test_wrong_settings_are_not_tried_again(service: dict[str, list[str]]) -> No
 
 
 def test_stop_has_time_for_what_the_agent_does_then(service: dict[str, list[str]]) -> None:
-    assert agent.STOP_CAMERA_S + agent.STOP_PUBLISHER_S < 10 < seconds(service["TimeoutStopSec"][0])
+    assert agent.STOP_CAMERA_S + agent_links.STOP_PUBLISHER_S < 10 < seconds(service["TimeoutStopSec"][0])
     assert service["KillMode"] == ["mixed"], "builders and calibrations are ended by the agent, not beside it"
 
 
