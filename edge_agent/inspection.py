@@ -70,6 +70,7 @@ class Inspection:
         self._triggers: dict[str, Trigger] = {}
         self._lanes: dict[str, Sequence[Lane]] = {}
         self._closing = ExitStack()
+        expectations.before_change = self._part
         with ExitStack() as opened:
             for name, camera in config.cameras.items():
                 fire = partial(self._fire, name)
@@ -82,17 +83,16 @@ class Inspection:
 
     def tune(self, config: Config) -> None:
         """From now on as the LIVE keys among these settings say; items that are open are decided where that changes."""
-        before, self._config = self._config, config
-        self._clock.believed = config.items.trust_clock
+        before = self._config
+        for name in list(self._lanes):
+            if name not in config.cameras or self._joined(config, name) != self._joined(before, name):
+                self._close(self._lanes.pop(name))  # by what held while they were read
         self.expectations.tune(config)
+        self._config = config
+        self._clock.believed = config.items.trust_clock
         for name in config.cameras:
-            settings = self._settings(config, name)
-            regions = tuple(config.cameras[name].rois)
-            known = name in self._lanes and name in before.cameras
-            if known and (settings, regions) == (self._settings(before, name), tuple(before.cameras[name].rois)):
-                continue
-            self._close(self._lanes.pop(name, ()))
-            self._lanes[name] = self._new_lanes(name, settings, regions)
+            if name not in self._lanes:
+                self._lanes[name] = self._new_lanes(name, *self._joined(config, name))
 
     def settings(self, camera: str) -> ItemsConfig:
         """How the camera's readings are joined now."""
@@ -188,6 +188,10 @@ class Inspection:
         }
         return Verified(judgement, expectation.id, self._keep(reading.id, frame, reading, said, expectation))
 
+    def _joined(self, config: Config, camera: str) -> tuple[ItemsConfig, tuple[str, ...]]:
+        """What settings say of how a camera's readings are joined: with its regions' names."""
+        return self._settings(config, camera), tuple(config.cameras[camera].rois)
+
     @staticmethod
     def _settings(config: Config, camera: str) -> ItemsConfig:
         mode = config.cameras[camera].items
@@ -210,6 +214,11 @@ class Inspection:
             )
             for part in parts
         ]
+
+    def _part(self, camera: str) -> None:
+        """Something else is about to be expected of the camera's items: those read so far are judged by what was."""
+        for lane in self._lanes.get(camera, ()):
+            lane.part(self._clock.monotonic())
 
     def _close(self, lanes: Sequence[Lane]) -> None:
         for lane in lanes:

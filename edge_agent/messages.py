@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from edge_agent import __version__
@@ -39,6 +40,7 @@ DeviceState = Literal["online", "stopped", "offline"]
 PipelineState = Literal["starting", "building", "calibrating", "running", "degraded", "fault"]
 CameraState = Literal["online", "stalled", "offline", "disabled"]
 CommandState = Literal["accepted", "done", "failed", "busy", "duplicate"]
+ExpectedCode = Literal[200, 400, 409, 429]
 
 WHOLE_UNITS = frozenset({"bytes", "count"})  # of samples that are written without a decimal point
 
@@ -178,14 +180,35 @@ def item(
     )
 
 
+@dataclass(frozen=True)
+class ExpectedAnswer:
+    """What became of one expectation that came, or of several that were not looked at: 200 it was put in force, 400
+    refused, 409 replaced by one behind it before it was in force, 429 too many waited. `at` unix s."""
+
+    id: str | None
+    code: ExpectedCode
+    detail: str
+    at: float
+
+
 def expected_reported(
-    camera: str, expectation_id: str | None, code: Literal[200, 400], *, detail: str | None, at: float
+    camera: str,
+    expectation_id: str | None,
+    code: Literal[200, 400],
+    *,
+    detail: str | None,
+    answers: Iterable[ExpectedAnswer] = (),
+    at: float,
 ) -> Message:
     """What a camera's items must say now, retained on `<camera>/expected/reported`: 200 the expectation of this id is
-    in force (null: nothing is expected), 400 the one that came is not taken, and the one of this id still is."""
+    in force (null: nothing is expected), 400 the newest that came is not taken, and the one of this id is in force.
+
+    `answers` tell of the newest that came, in the order of arrival.
+    """
+    said = [{"id": each.id, "code": each.code, "detail": each.detail, "at": rfc3339(each.at)} for each in answers]
     return _retained(
         f"{camera}/{EXPECTED}/reported",
-        {"camera": camera, "id": expectation_id, "code": code, "detail": detail, "at": rfc3339(at)},
+        {"camera": camera, "id": expectation_id, "code": code, "detail": detail, "answers": said, "at": rfc3339(at)},
     )
 
 

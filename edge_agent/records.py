@@ -21,7 +21,6 @@ SCHEMA_VERSION = 1
 
 # flags of a field that say how it is printed; every other one means doubt
 INFORMING_FLAGS = frozenset({"month_precision", "from_gs1"})
-DOUBTFUL = "doubtful"  # a character of the value could be another, and nothing settles which it is
 # fields of which a label has one; it may have several bar codes, amounts and addresses
 ONE_OF_A_KIND = frozenset({"expiry_date", "manufacture_date", "lot", "serial_number"})
 
@@ -98,7 +97,7 @@ class TextBox:
 @dataclass(frozen=True)
 class Character:
     """One character of a line: `probability` 0..1; `margin` >= 0 is the natural log of how many times likelier it is
-    than `rival`, the likeliest other code character (the same letter in another case is none), "" where there is none."""
+    than `rival`, the likeliest other character among those it is mistaken for, "" where there is none."""
 
     text: str
     probability: float
@@ -314,8 +313,9 @@ class Item:
 
     Times are unix s of the frames that show it (of its trigger where none does); `first_seq` and `last_seq` number
     those frames. `agreement` 0..1 is the mean over its lines. `decided_by` says why the result came when it came:
-    `settled`, `gone`, `time`, `trigger` (the next one came), `full`, `stop`; `decided_after_ms` counts from the first
-    sight or trigger. `evidence_id` is None where nothing was kept. Its lines' quads are px in the frame `last_seq`.
+    `settled`, `gone`, `time`, `trigger` (the next one came), `full`, `expected` (another expectation came), `stop`;
+    `decided_after_ms` counts from the first sight or trigger. `evidence_id` is None where nothing was kept. Its lines'
+    quads are px in the frame `last_seq`.
     """
 
     id: str

@@ -254,9 +254,10 @@ def test_contract_shows_the_messages_that_are_sent() -> None:
         expectation_id="job-4711",
         evidence_id="0c41d8a7e2b94f06a1d35e77",
     )
+    answer = messages.ExpectedAnswer("job-4711", 200, "in force", AT)
     sent = [
         messages.item(item, boot_id="52856abe7ad341ca88895fe5d84edad3", clock_trusted=True),
-        messages.expected_reported("line-1", "job-4711", 200, detail="in force", at=AT),
+        messages.expected_reported("line-1", "job-4711", 200, detail="in force", answers=[answer], at=AT),
         messages.status("online", reason=None, at=AT, started_at=AT),
         messages.health("running", reason=None, backend="onnxruntime", precision="fp32", at=AT),
         messages.camera_status("line-1", "online", reason=None, last_frame_at=AT, at=AT),

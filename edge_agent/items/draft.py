@@ -22,7 +22,7 @@ MAX_LINES = 500
 LINE_FLICKER = 4  # what only one reading of so many has is flicker
 FIELD_FLICKER = 3  # a field that fewer than one in so many readings of its line have is a misreading
 
-DecidedBy = Literal["settled", "gone", "time", "trigger", "full", "stop"]
+DecidedBy = Literal["settled", "gone", "time", "trigger", "full", "expected", "stop"]
 Point = npt.NDArray[np.float32]
 
 
@@ -117,8 +117,8 @@ class Best:
 class Draft:
     """What is known of one item. Times of frames are monotonic s (`*_mono`) and unix s (`*_at`).
 
-    `began_mono` is its first sight, or its trigger; `seen` counts the readings that show it. `best` is the frame that
-    shows it best.
+    `began_mono` is its first sight, or its trigger; from `until_mono` on the item of the next trigger is there. `seen`
+    counts the readings that show it. `best` is the frame that shows it best.
     """
 
     camera: str
@@ -126,6 +126,7 @@ class Draft:
     number: int
     began_mono: float
     began_at: float
+    until_mono: float = float("inf")
     seen: int = 0
     first: Reading | None = None
     last: Reading | None = None

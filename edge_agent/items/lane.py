@@ -7,11 +7,14 @@ may still settle it. Where nothing is expected, an item that rests is decided on
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from edge_agent.items.draft import DecidedBy, Draft
 from edge_agent.items.tracker import ConveyorTracker, GatheringTracker, Sighting, StillTracker, Tracker
 from edge_agent.records import Frame, Item, Reading, Verdict
 from edge_agent.settings.items import ItemsConfig
+
+DECIDED_KNOWN = 3  # times items.max_open: decided items that are still in the picture, or may be
 
 Judge = Callable[[Item], Verdict | None]
 Decided = Callable[[Draft, Item], None]
@@ -67,30 +70,58 @@ class Lane:
         for draft in undecided:
             if draft.last_mono == sighting.mono:
                 self._settle(draft, now_mono)
-        while len(self._tracker.open) > self._settings.max_open:
-            self._decide(self._tracker.open.pop(0), "full", now_mono)
+        self._make_room(now_mono)
         self.attend(now_mono)
 
     def trigger(self, at_mono: float, at: float, now_mono: float) -> None:
-        """An item is there from this time on, monotonic and unix s."""
-        for draft in self._tracker.open:
-            self._decide(draft, "trigger", now_mono)
+        """An item is there from this time on, monotonic and unix s, and the one before no more."""
         self._opened += 1
-        self._tracker.open[:] = [Draft(self.camera, self.region, self._opened, at_mono, at)]
+        self._tracker.open.append(Draft(self.camera, self.region, self._opened, at_mono, at))
+        self._tracker.open.sort(key=lambda draft: draft.began_mono)
+        for draft, following in pairwise(self._tracker.open):
+            draft.until_mono = following.began_mono
+        self._make_room(now_mono)
 
     def attend(self, now_mono: float) -> None:
         """Decides the items whose time is over."""
         for draft in self._tracker.open:
-            if self._due(draft) <= now_mono:
-                self._decide(draft, "time", now_mono)
-        if self._triggered:
-            self._tracker.open[:] = [draft for draft in self._tracker.open if not draft.decided]
+            if (due_mono := self._due(draft)) <= now_mono:
+                self._decide(draft, "trigger" if due_mono == draft.until_mono else "time", now_mono)
+        self._drop_triggered()
+
+    def part(self, now_mono: float) -> None:
+        """Decides what was read so far, for what comes is read and judged by something else: no item is of both.
+
+        Of what showed no more than a piece at the edge nothing is kept, so that it comes into view anew.
+        """
+        self._tracker.open[:] = [draft for draft in self._tracker.open if draft.decided or not self._is_fragment(draft)]
+        for draft in self._tracker.open:
+            if draft.seen:
+                self._decide(draft, "expected", now_mono)
+        self._tracker.part()
+        self._drop_triggered()
 
     def close(self, now_mono: float) -> None:
         """Decides what is open, for nothing more will come."""
         for draft in self._tracker.open:
             self._decide(draft, "stop", now_mono)
         self._tracker.open.clear()
+
+    def _make_room(self, now_mono: float) -> None:
+        """Decides the oldest where too many are open. It stays known, lest what is left of it be a new item; of the
+        decided ones so many do."""
+        most = self._settings.max_open
+        waiting = [draft for draft in self._tracker.open if not draft.decided]
+        for draft in waiting[: max(0, len(waiting) - most)]:
+            self._decide(draft, "full", now_mono)
+        decided = [draft for draft in self._tracker.open if draft.decided]
+        for draft in decided[: max(0, len(decided) - DECIDED_KNOWN * most)]:
+            self._tracker.open.remove(draft)
+
+    def _drop_triggered(self) -> None:
+        """An item that a trigger told of ends with its verdict."""
+        if self._triggered:
+            self._tracker.open[:] = [draft for draft in self._tracker.open if not draft.decided]
 
     def _sighting(self, frame: Frame, reading: Reading) -> Sighting:
         region = self.region
@@ -103,7 +134,7 @@ class Lane:
         return Draft(self.camera, self.region, self._opened, sighting.mono, sighting.frame.captured_at)
 
     def _due(self, draft: Draft) -> float:
-        return draft.began_mono + self._settings.decide_within_ms / 1e3
+        return min(draft.began_mono + self._settings.decide_within_ms / 1e3, draft.until_mono)
 
     def _settle(self, draft: Draft, now_mono: float) -> None:
         """Decides an item that no further reading is needed for."""
@@ -127,6 +158,9 @@ class Lane:
             self._decided(draft, draft.item(by, now_mono))
 
     def _is_fragment(self, draft: Draft) -> bool:
-        """Whether all that was seen is a piece at the edge: what is left of an item that has gone, or is to come."""
-        few = 0 < draft.seen < self._settings.min_reads
+        """Whether all that was seen is a piece at the edge: what is left of an item that has gone, or is to come.
+
+        What a trigger told of is an item, however little of it was seen.
+        """
+        few = not self._triggered and 0 < draft.seen < self._settings.min_reads
         return few and not draft.codes and not any(track.is_whole for track in draft.lines)

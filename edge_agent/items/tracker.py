@@ -88,6 +88,10 @@ class Tracker(Protocol):
         """Adds a reading to the items that it shows; those that have gone with it."""
         ...
 
+    def part(self) -> None:
+        """Forgets readings that it holds back: what comes is read otherwise."""
+        ...
+
 
 class StillTracker:
     """One item at a time, which rests.
@@ -129,6 +133,9 @@ class StillTracker:
         self._doubts.clear()
         return gone
 
+    def part(self) -> None:
+        self._doubts.clear()
+
     def _believe_old(self) -> None:
         """It was the old item after all: what reads like it counts for it."""
         for doubted, _ in self._doubts:
@@ -144,14 +151,14 @@ class StillTracker:
 
 
 class GatheringTracker:
-    """Whatever is read belongs to the item that a trigger told of; without one nothing is looked at."""
+    """Whatever is read belongs to the item whose trigger came last before; without one nothing is looked at."""
 
     def __init__(self) -> None:
         self.open: list[Draft] = []
 
     def see(self, sighting: Sighting) -> list[Draft]:
         for draft in self.open:
-            if draft.decided or sighting.mono < draft.began_mono:
+            if draft.decided or not draft.began_mono <= sighting.mono < draft.until_mono:
                 continue
             if sighting.is_empty:
                 draft.glimpse(sighting.frame, sighting.reading, sighting.mono)
@@ -159,6 +166,9 @@ class GatheringTracker:
                 tracks = assigned(draft, sighting)
                 draft.add(sighting.frame, sighting.reading, tracks, sighting.codes, sighting.mono)
         return []
+
+    def part(self) -> None:
+        """Holds nothing back."""
 
 
 class ConveyorTracker:
@@ -202,6 +212,9 @@ class ConveyorTracker:
         self.open = [draft for draft in self.open if draft not in left]
         self._begin(sighting, lines, codes)
         return gone + left
+
+    def part(self) -> None:
+        """Holds nothing back."""
 
     def _begin(self, sighting: Sighting, free: list[int], codes: list[int]) -> None:
         """New items from what belongs to none: what stands without a gap along the way is one."""

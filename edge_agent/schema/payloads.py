@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from edge_agent.messages import CameraState, DeviceState, PipelineState
+from edge_agent.messages import CameraState, DeviceState, ExpectedCode, PipelineState
 from edge_agent.settings.validation import NAME_PATTERN
 
 MAX_VERSION = 2**53 - 1  # what every JSON reader holds exactly
@@ -287,8 +287,8 @@ class Item(Versioned):
     """Readings that show it; 0: a trigger told of it, and nothing was read."""
     agreement: Probability
     """How far its readings agree: mean over its lines."""
-    decided_by: Literal["settled", "gone", "time", "trigger", "full", "stop"]
-    """Why it was decided when it was; trigger: the next item came."""
+    decided_by: Literal["settled", "gone", "time", "trigger", "full", "expected", "stop"]
+    """Why it was decided when it was; trigger: the next item came; expected: another expectation came."""
     decided_after_ms: Annotated[float, Field(ge=0)]
     """Since the first sight of it, or its trigger."""
     lines: list[ItemLine]
@@ -311,15 +311,29 @@ class Item(Versioned):
     """Whether it waited in the outbox."""
 
 
+class ExpectedAnswer(Payload):
+    """What became of one expectation that came."""
+
+    id: str | None
+    """Its own; null: it named none, or took back what the plant said, or was not looked at."""
+    code: ExpectedCode
+    """200 put in force, 400 refused, 409 replaced by one behind it before it was in force, 429 not looked at, for too
+    many waited: several may have one such answer."""
+    detail: str
+    at: Time
+
+
 class ExpectedReported(Versioned):
-    """What a camera's items must say now."""
+    """What a camera's items must say now, and what became of what came."""
 
     camera: CameraName
     id: str | None
     """Of the expectation in force; `config-` begins those of the settings; null: nothing is expected."""
     code: Literal[200, 400]
-    """200 taken, 400 not taken: the one in force stays."""
+    """Of the newest that came: 200 taken, 400 not taken."""
     detail: str | None
+    answers: list[ExpectedAnswer]
+    """To the newest that came since the start, 32 at most, in the order of arrival."""
     at: Time
 
 

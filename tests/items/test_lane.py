@@ -223,6 +223,23 @@ def test_most_items_at_once_are_bounded() -> None:
     assert [item.decided_by for item in film.items] == ["full"]
 
 
+def test_items_beyond_the_most_at_once_get_one_result_each_not_one_a_frame() -> None:
+    film = Film(replace_items(CONVEYOR, max_open=2))
+    for n in range(20):
+        film.show([each for k in range(4) for each in label(f"ITEM {k}", x=20 + 160 * k - n)])
+    film.lane.close(film.now)
+    assert sorted(film.texts()) == [[f"ITEM {k}"] for k in range(4)]
+
+
+def test_noise_of_ever_new_texts_is_bounded() -> None:
+    film = Film(replace_items(CONVEYOR, max_open=2))
+    rng = np.random.default_rng(1)
+    for n in range(60):
+        film.show([line(f"{chr(65 + n % 26) * 3}{k}", x=160.0 * k, y=float(rng.integers(0, 300))) for k in range(4)])
+        assert len(film.lane._tracker.open) <= 2 + 3 * 2
+    assert film.items
+
+
 # --- triggers ---
 
 
@@ -256,6 +273,49 @@ def test_next_trigger_decides_the_item_before() -> None:
     film.lane.close(film.now)
     assert film.texts() == [["ONE"], ["TWO"]]
     assert [item.decided_by for item in film.items] == ["trigger", "stop"]
+
+
+def test_items_on_their_way_from_the_sensor_to_the_camera_keep_their_own_time() -> None:
+    """With `delay_ms` the next trigger comes before the item of this one is in the picture."""
+    film = Film(replace_items(STILL, decide_within_ms=5000), triggered=True, verdict="FAIL")
+    began = film.now
+    for k in range(3):
+        film.lane.trigger(began + 1.0 + 0.5 * k - 0.05, 5.0 + k, film.now)
+    for _ in range(9):
+        film.show(label("BEFORE"))
+        assert not film.items
+    for text in ("ONE", "TWO", "THREE"):
+        for _ in range(5):
+            film.show(label(text))
+    film.lane.close(film.now)
+    assert film.texts() == [["ONE"], ["TWO"], ["THREE"]]
+    assert [item.decided_by for item in film.items] == ["trigger", "trigger", "stop"]
+
+
+def test_frame_from_before_the_next_trigger_that_is_read_after_it_is_of_the_item_before() -> None:
+    film = Film(replace_items(STILL, decide_within_ms=5000), triggered=True, verdict="FAIL")
+    film.lane.trigger(film.now, 5.0, film.now)
+    film.show(label("ONE"))
+    film.lane.trigger(film.now + 0.15, 6.0, film.now + 0.15)  # while the next frame is read
+    film.show(label("ONE"))
+    film.show(label("TWO"))
+    film.lane.close(film.now)
+    assert [(item.n_reads, item.decided_by) for item in film.items] == [(2, "trigger"), (1, "stop")]
+
+
+def test_item_that_a_trigger_told_of_is_one_however_little_is_seen_of_it() -> None:
+    film = Film(replace_items(STILL, decide_within_ms=500), triggered=True, verdict="NO_READ")
+    film.lane.trigger(film.now, 5.0, film.now)
+    film.show([line("00 g", x=0, flags=("cut",))])
+    film.lane.attend(film.now + 1)
+    assert [(item.n_reads, item.decided_by) for item in film.items] == [(1, "time")]
+
+
+def test_flood_of_triggers_is_bounded() -> None:
+    film = Film(replace_items(STILL, max_open=4), triggered=True, verdict="FAIL")
+    for n in range(1000):
+        film.lane.trigger(film.now + 10 + n, 5.0, film.now)
+    assert [item.decided_by for item in film.items] == ["full"] * 996
 
 
 # --- fields ---
