@@ -188,9 +188,9 @@ class Pipeline:
         self._seen = None
         self.detector.settings = replace(
             self.detector.settings,
+            max_windows=settings.detector_max_windows,
             pixel_threshold=settings.pixel_threshold,
             box_threshold=settings.box_threshold,
-            max_windows=settings.detector_max_windows,
             unclip_ratio=settings.unclip_ratio,
             max_boxes=settings.max_boxes,
         )
@@ -424,9 +424,9 @@ class Loader:
             box_threshold=settings.box_threshold,
             unclip_ratio=settings.unclip_ratio,
             max_boxes=settings.max_boxes,
+            max_windows=settings.detector_max_windows,
         )
         variant: Variant = "cpu" if self.backend.any_shape else "full"
-            max_windows=settings.detector_max_windows,
         seen_as = values_of(detector_settings, "min_side_px", "max_side_px", "side_multiple_px")
         return TextDetector(self.engine("detect", spec, variant, seen_as), detector_settings)
 
