@@ -21,6 +21,7 @@ SCHEMA_VERSION = 1
 
 # flags of a field that say how it is printed; every other one means doubt
 INFORMING_FLAGS = frozenset({"month_precision", "from_gs1"})
+DOUBTFUL = "doubtful"  # a character of the value could be another, and nothing settles which it is
 # fields of which a label has one; it may have several bar codes, amounts and addresses
 ONE_OF_A_KIND = frozenset({"expiry_date", "manufacture_date", "lot", "serial_number"})
 
@@ -97,7 +98,7 @@ class TextBox:
 @dataclass(frozen=True)
 class Character:
     """One character of a line: `probability` 0..1; `margin` >= 0 is the natural log of how many times likelier it is
-    than `rival`, the likeliest other character among those it is mistaken for, "" where there is none."""
+    than `rival`, the likeliest other code character, not the same letter in another case; "" where there is none."""
 
     text: str
     probability: float
