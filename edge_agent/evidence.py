@@ -5,11 +5,13 @@ Two files of one name, `<time in ms>-<id>.jpg` and `.json`, in one folder; a thr
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -20,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from edge_agent.background import Background
+from edge_agent.cameras.image_file import decode_image
 from edge_agent.config import Config
-from edge_agent.errors import in_one_line
+from edge_agent.errors import FrameError, in_one_line
 from edge_agent.files import make_room, write_atomically
 from edge_agent.outbox.opening import find_database
 from edge_agent.records import Frame, Quad, Reading, json_bytes
@@ -126,11 +129,12 @@ class EvidenceStore:
         self._background: Background[Evidence] = Background("evidence", self._keep, MOST_WAITING)
 
     def offer(self, evidence: Evidence) -> bool:
-        """Whether it is about to be kept; False where too much waits for the disk already."""
-        taken = self._background.offer(evidence)
-        if not taken:
+        """Whether its id may be told. False where too much waits for the disk already, or the piece before could not be
+        written: this one is tried all the same."""
+        if not self._background.offer(evidence):
             self._lose(f"more than {MOST_WAITING} pieces wait for the disk")
-        return taken
+            return False
+        return self.fault is None
 
     def section(self) -> dict[str, Any]:
         """What telemetry tells of it."""
@@ -178,7 +182,12 @@ class EvidenceStore:
         path = self.directory / f"{int(now * 1e3):013d}-{evidence.id}"
         # the text last: where it is, the picture is; not durable, for waiting for an SD card holds up the next one
         write_atomically(path.with_suffix(".jpg"), jpeg.tobytes(), mode=0o640, durable=False)
-        write_atomically(path.with_suffix(".json"), text, mode=0o640, durable=False)
+        try:
+            write_atomically(path.with_suffix(".json"), text, mode=0o640, durable=False)
+        except OSError:
+            with suppress(OSError):
+                path.with_suffix(".jpg").unlink()
+            raise
 
 
 def find_evidence_dir(config: Config) -> Path | None:
@@ -224,26 +233,28 @@ class Kept:
 def read_evidence(path: Path) -> Kept:
     """What `path`, a JSON file of evidence, and the picture beside it hold. Raises OSError, or ValueError where they
     are no evidence."""
-    text, jpeg = _bounded(path), _bounded(path.with_suffix(".jpg"))
     try:
-        content = json.loads(text)
-        picture = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
-    except (RecursionError, cv2.error) as exc:  # an empty picture, as a power cut leaves it
-        raise ValueError(f"{path} and the .jpg beside it are no evidence: {in_one_line(exc)}") from exc
-    if not isinstance(content, dict) or picture is None:
-        raise ValueError(f"{path} and the .jpg beside it are no evidence")
-    try:
+        content = json.loads(_bounded(path))
         crop, size = content["crop"], content["reading"]["frame"]
-        fits = picture.shape[:2] == (crop["height"], crop["width"]) and min(crop["x"], crop["y"]) >= 0
-        inside = crop["x"] + crop["width"] <= size["width_px"] and crop["y"] + crop["height"] <= size["height_px"]
-    except (KeyError, TypeError) as exc:
-        raise ValueError(f"{path} is no evidence: it lacks {exc}") from exc
-    if not (fits and inside and size["width_px"] * size["height_px"] <= MAX_PIXELS):
+        x, y, width, height = (int(crop[name]) for name in ("x", "y", "width", "height"))
+        width_px, height_px = int(size["width_px"]), int(size["height_px"])
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as exc:  # empty, as a power cut leaves it
+        raise ValueError(f"{path} is no evidence: {in_one_line(exc)}") from exc
+    inside = 0 <= x < x + width <= width_px and 0 <= y < y + height <= height_px
+    if not inside or width_px * height_px > MAX_PIXELS:
+        raise ValueError(f"{path} is no evidence: it tells of {width}x{height} px at {x},{y} of {width_px}x{height_px}")
+    try:
+        picture = decode_image(_bounded(path.with_suffix(".jpg")), width * height)
+    except FrameError as exc:
+        raise ValueError(f"{path.with_suffix('.jpg')} is no picture of it: {exc}") from exc
+    if picture.shape[:2] != (height, width):
         raise ValueError(f"{path}: the picture beside it is not the part of the frame that it tells of")
-    return Kept(content, np.asarray(picture, np.uint8))
+    return Kept(content, picture)
 
 
 def _bounded(path: Path) -> bytes:
+    if not path.is_file():  # a pipe of that name would be waited for
+        raise FileNotFoundError(errno.ENOENT, "there is no such file", str(path))
     with path.open("rb") as file:
         content = file.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:

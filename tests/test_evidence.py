@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import textwrap
 import threading
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
@@ -28,6 +33,7 @@ from edge_agent.settings.expected import Rule
 from edge_agent.settings.outbox import OutboxConfig
 from edge_agent.verify.expectation import Expectation
 from tests.broker import wait_until
+from tests.conftest import ROOT
 
 rng = np.random.default_rng(5)
 IMAGE = rng.integers(0, 255, (360, 640, 3), np.uint8)
@@ -106,29 +112,138 @@ def test_pieces_that_have_had_their_time_go(tmp_path: Path) -> None:
     assert [path.name[14:38] for path in list_evidence(tmp_path)] == [f"{number:024x}" for number in (2, 3)]
 
 
-def test_disk_that_takes_no_more_costs_evidence_only_and_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def in_child(script: str, folder: Path, *before: str) -> Any:
+    """What the script prints as JSON; it has this module's `evidence`, `store` and `kept_in`, and `folder`."""
+    head = (
+        "import json, os, resource, subprocess, sys\nfrom pathlib import Path\n"
+        "from tests.test_evidence import evidence, kept_in, offered\nfrom tests.test_evidence import store\n"
+        "folder = Path(sys.argv[1])\n"
+    )
+    command = [*before, sys.executable, "-c", head + textwrap.dedent(script), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def offered(kept: EvidenceStore, piece: Evidence) -> tuple[bool, str | None]:
+    """Whether its id may be told, and what is wrong once it was written, or was not."""
+    before = kept.kept + kept.lost
+    told = kept.offer(piece)
+    wait_until(lambda: kept.kept + kept.lost > before, "it is written or lost")
+    return told, kept.fault
+
+
+def kept_in(folder: Path) -> list[int]:
+    """The numbers of what can be read back; nothing else may be there."""
+    pieces = list(list_evidence(folder))
+    assert {path.name for path in folder.iterdir() if path.name != "ballast"} == {
+        path.with_suffix(suffix).name for path in pieces for suffix in (".jpg", ".json")
+    }
+    return [int(read_evidence(path).content["id"], 16) for path in pieces]
+
+
+def unprivileged_mounts() -> list[str]:
+    """The command in which folders can be mounted; skips where this machine lets nobody."""
+    command = ["unshare", "--user", "--map-root-user", "--mount"]
+    try:
+        able = subprocess.run([*command, "true"], capture_output=True, timeout=20, check=False).returncode == 0
+    except FileNotFoundError:
+        able = False
+    if not able:
+        pytest.skip("needs unshare(1) and user namespaces, which this machine has not or does not allow")
+    return command
+
+
+def test_disk_that_is_full_or_read_only_costs_evidence_only_and_is_tried_again(tmp_path: Path) -> None:
+    script = """
+        def mount(*options):
+            subprocess.run(["mount", "-t", "tmpfs", "-o", *options, "tmpfs", folder], check=True)
+        mount("size=64k")
+        (folder / "ballast").write_bytes(bytes(32_768))
+        told = []
+        with store(folder, told) as kept:
+            full = [offered(kept, evidence(n)) for n in range(1, 6)]
+            then = kept_in(folder)
+            (folder / "ballast").unlink()
+            again = [offered(kept, evidence(n)) for n in (6,)]
+            mount("remount,ro,size=256k")
+            read_only = [offered(kept, evidence(n)) for n in (7, 8)]
+            mount("remount,rw,size=256k")
+            after = [offered(kept, evidence(n)) for n in (9, 10)]
+            print(json.dumps([full, then, again, read_only, after, kept_in(folder), kept.lost, told]))
+    """
+    full, then, again, read_only, after, left, lost, told = in_child(script, tmp_path, *unprivileged_mounts())
+    fitted = len(then)
+    assert 1 <= fitted <= 3
+    assert then == list(range(1, fitted + 1))
+    assert full[:fitted] == [[True, None]] * fitted
+    # the first loss is not known when its id is told
+    assert [tells for tells, _ in full[fitted:]] == [True] + [False] * (4 - fitted)
+    assert all(fault.endswith("No space left on device") for _, fault in full[fitted:])
+    assert again == [[False, None]]
+    assert [tells for tells, _ in read_only] == [True, False]
+    assert all("Read-only file system" in fault for _, fault in read_only)
+    assert after == [[False, None], [True, None]]
+    assert left == [*then, 6, 9, 10]
+    assert lost == len(told) == 5 - fitted + 2
+    assert {kind for kind, _ in told} == {"evidence_lost"}
+    assert all(text.endswith("; reading goes on") for _, text in told)
+
+
+def test_picture_whose_text_cannot_be_written_does_not_stay_alone(tmp_path: Path) -> None:
+    script = """
+        from dataclasses import replace
+        piece = replace(evidence(1), reading={**evidence(1).reading, "language": "x" * 100_000})
+        resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, resource.RLIM_INFINITY))
+        with store(folder) as kept:
+            found = [offered(kept, piece), offered(kept, evidence(2))]
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            print(json.dumps([found, kept_in(folder)]))
+    """
+    ((told, fault), second), left = in_child(script, tmp_path)
+    assert told and fault.endswith("File too large")
+    assert (second, left) == ([False, None], [2])
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "file-in-the-way"])
+def test_folder_that_cannot_be_one_costs_evidence_only(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("")
+    folder = tmp_path / place
+    if place == "file-in-the-way":
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        for ending in (".jpg", ".json"):
+            (folder / f"1800000000000-{1:024x}{ending}").mkdir()  # of the name that it will want
     told: list[tuple[str, str]] = []
-    full = [True]
-    write = room.write_atomically
+    settings = EvidenceConfig(keep_s=1e8)
+    with EvidenceStore(folder, settings, lambda kind, text: told.append((kind, text)), lambda: 1.8e9) as kept:
+        assert offered(kept, evidence(1))[1] is not None
+        (tmp_path / "file").unlink()
+        assert offered(kept, evidence(2)) == (False, None)
+    assert (kept.kept, kept.lost, len(told)) == (1, 1, 1)
 
-    def perhaps(*args: Any, **keys: Any) -> None:
-        if full[0]:
-            raise OSError(28, "No space left on device")
-        write(*args, **keys)
 
-    monkeypatch.setattr(room, "write_atomically", perhaps)
-    with store(tmp_path, told) as kept:
-        assert kept.offer(evidence(1))
-        wait_until(lambda: kept.lost == 1, "the loss")
-        assert kept.fault is not None and "No space left" in kept.fault
-        full[0] = False
-        assert kept.offer(evidence(2))
-        wait_until(lambda: kept.kept == 1, "the next one")
-    assert kept.fault is None
-    ((kind, text),) = told
-    assert kind == "evidence_lost" and "No space left on device; reading goes on" in text
+def test_process_killed_while_it_writes_leaves_nothing_that_a_reader_trips_over(tmp_path: Path) -> None:
+    writer = (
+        "import sys\nfrom pathlib import Path\nfrom tests.test_evidence import evidence, store\n"
+        "with store(Path(sys.argv[1])) as kept:\n    n = 0\n    while True:\n        n += kept.offer(evidence(n))\n"
+        "        sys.stdout.write('.')\n        sys.stdout.flush()\n"
+    )
+    command = [sys.executable, "-c", writer, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.stdout is not None
+        process.stdout.read(50)
+        wait_until(lambda: len(list(tmp_path.glob("*.json"))) > 20, "some pieces")
+        process.kill()
+    pieces = list(list_evidence(tmp_path))
+    assert len(pieces) > 20
+    assert {read_evidence(path).content["item"]["verdict"] for path in pieces} == {"FAIL"}
+    assert find_evidence(tmp_path, f"{1:024x}") in pieces
+    # what it had half done goes with the next piece, or in its turn
+    (tmp_path / f".1800000000000-{5:024x}.json-ab.partial").write_bytes(b"{")
+    with store(tmp_path) as kept:
+        assert offered(kept, evidence(10_000)) == (True, None)
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_disk_that_hangs_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,6 +298,42 @@ def test_evidence_that_a_power_cut_has_left_empty_or_that_is_damaged_is_refused(
     path.with_suffix(ending).write_bytes(content)
     with pytest.raises(ValueError):
         read_evidence(path)
+
+
+def huge_jpeg() -> bytes:
+    """A small file that says of itself that it has 65,500 x 65,500 pixels."""
+    jpeg = bytearray(cv2.imencode(".jpg", np.zeros((100, 200, 3), np.uint8))[1].tobytes())
+    at = jpeg.index(b"\xff\xc0") + 5
+    jpeg[at : at + 4] = b"\xff\xdc\xff\xdc"
+    return bytes(jpeg)
+
+
+def test_picture_that_is_cut_short_or_larger_than_it_should_be_is_refused_undecoded(tmp_path: Path) -> None:
+    with store(tmp_path) as kept:
+        kept.offer(evidence())
+    (path,) = list_evidence(tmp_path)
+    jpeg = path.with_suffix(".jpg").read_bytes()
+    for content in (jpeg[: len(jpeg) // 2], huge_jpeg()):  # OpenCV paints over the half, and would take 12 GB
+        path.with_suffix(".jpg").write_bytes(content)
+        with pytest.raises(ValueError, match="is no picture of it"):
+            read_evidence(path)
+
+
+def test_pipe_or_link_to_a_device_of_that_name_is_not_waited_for(tmp_path: Path) -> None:
+    with store(tmp_path) as kept:
+        kept.offer(evidence())
+    (path,) = list_evidence(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    for place in (path, path.with_suffix(".jpg")):
+        content = place.read_bytes()
+        for other in (tmp_path / "pipe", Path("/dev/zero")):
+            place.unlink()
+            place.symlink_to(other)
+            with pytest.raises(FileNotFoundError):
+                read_evidence(path)
+        place.unlink()
+        place.write_bytes(content)
+    assert read_evidence(path).content["id"] == f"{1:024x}"
 
 
 def test_folder_stands_beside_the_outbox_and_nowhere_without_one(tmp_path: Path) -> None:

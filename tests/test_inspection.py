@@ -17,6 +17,7 @@ from edge_agent.no_text import NoTextLimit
 from edge_agent.records import Correction, Field, Frame, Message, Reading, TextLine
 from edge_agent.results import Results
 from edge_agent.transports.base import Inbound
+from tests.broker import wait_until
 from tests.contract import check
 from tests.items.sightings import IMAGE, SIZE, label, lot
 
@@ -167,6 +168,21 @@ def test_item_that_fails_waits_for_its_time_and_leaves_evidence(tmp_path: Path) 
     assert content["id"] == item["evidence_id"] == item["id"]
     assert content["item"]["evidence_id"] == item["id"]
     assert [each["text"] for each in content["reading"]["lines"]] == ["ACME OATS", "LOT L9999C"]
+
+
+def test_items_go_on_where_no_evidence_can_be_kept_and_name_none(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with site(tmp_path / "file" / "evidence", {"items": {"mode": "conveyor", "decide_within_ms": 100}}) as line:
+        for n in range(5):
+            line.show("L9999C")
+            line.now += 0.5
+            line.results.attend()
+            line.now += 6.0
+            wait_until(lambda n=n: line.evidence.lost > n, "the loss")  # type: ignore[misc]
+        assert line.evidence.fault is not None and "Not a directory" in line.evidence.fault
+    items = line.said("item")
+    assert [each["verdict"] for each in items] == ["FAIL"] * 5
+    assert [each["evidence_id"] is None for each in items] == [False] + [True] * 4  # the first is not known to be lost
 
 
 def test_open_item_is_published_when_the_agent_ends(tmp_path: Path) -> None:
