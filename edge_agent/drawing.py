@@ -16,6 +16,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from edge_agent.plain_text import printable
 from edge_agent.records import Quad, Reading
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class PillowLetters:
     """Real type: Pillow's own font, or one of the machine's where that lacks a letter."""
 
     def width_px(self, text: str, size_px: int) -> int:
-        return round(_font_for(text, _points(size_px)).getlength(_printable(text)))
+        return round(_font_for(text, _points(size_px)).getlength(printable(text)))
 
     def write(self, picture: Picture, x: int, y: int, text: str, size_px: int, colour: Colour) -> None:
         from PIL import Image, ImageDraw
@@ -131,7 +132,7 @@ class PillowLetters:
         sheet = Image.fromarray(part)
         font = _font_for(text, _points(size_px))
         draw = ImageDraw.Draw(sheet)
-        draw.text((x - left, y - top + round(size_px * 0.76)), _printable(text), colour, font, anchor="ls")
+        draw.text((x - left, y - top + round(size_px * 0.76)), printable(text), colour, font, anchor="ls")
         part[:] = np.asarray(sheet, np.uint8)
 
 
@@ -156,12 +157,8 @@ def _covers(font: FreeTypeFont, character: str) -> bool:
 
 def _font_for(text: str, size: int) -> FreeTypeFont:
     """Pillow's own where it has all that can be printed of the text, else the one that has most of it."""
-    fonts, characters = _fonts(size), set(_printable(text))
+    fonts, characters = _fonts(size), set(printable(text))
     return max(fonts, key=lambda font: (sum(_covers(font, c) for c in characters), font is fonts[0]))
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _ascii(text: str) -> str:

@@ -22,6 +22,7 @@ from edge_agent.errors import FrameError, in_one_line
 from edge_agent.mailbox import Mailbox
 from edge_agent.patterns import Pattern
 from edge_agent.records import Frame, Reading
+from edge_agent.settings.cameras import MAX_PIXELS
 from edge_agent.settings.roi import RoiConfig
 from edge_agent.web.site import Refused
 
@@ -56,7 +57,7 @@ class Uploads:
     def __init__(
         self,
         mailbox: Mailbox,
-        max_pixels: int = 50_000_000,
+        max_pixels: int = MAX_PIXELS,
         most_waiting: int = 4,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -36,10 +36,10 @@ from edge_agent.calibrate.collection import (
     read_frame,
     write_frame,
 )
-from edge_agent.calibrate.frames import MAX_PIXELS
 from edge_agent.cameras.pixels import check_pixels
 from edge_agent.errors import CalibrationRefused, FrameError
 from edge_agent.files import sync_folder
+from edge_agent.settings.cameras import MAX_PIXELS
 
 MAX_DIRECTORY_BYTES = 8 << 20  # of the zip's own list of members; MOST_FRAMES take a tenth
 MAX_COMMENT_BYTES = 65_535

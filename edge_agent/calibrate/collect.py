@@ -28,10 +28,11 @@ from edge_agent.calibrate.collection import (
     write_frame,
 )
 from edge_agent.calibrate.diversity import Gallery, choose, impression_of
-from edge_agent.calibrate.frames import MAX_PIXELS, FrameSource, OfferedFrame, Skipped
+from edge_agent.calibrate.frames import FrameSource, OfferedFrame, Skipped
 from edge_agent.cameras.image_file import decode_image
 from edge_agent.errors import CalibrationRefused, ConfigError, FrameError
 from edge_agent.files import sync_folder
+from edge_agent.settings.cameras import MAX_PIXELS
 
 SHARES: Mapping[Part, float] = {"calibration": 0.50, "search": 0.15, "held_out": 0.35}
 MIN_FRAMES = 6  # different ones; fewer leave a part without any

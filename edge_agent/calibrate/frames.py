@@ -21,8 +21,8 @@ from edge_agent.cameras.image_file import is_image, read_image_file
 from edge_agent.config import Config
 from edge_agent.errors import CalibrationRefused, ConfigError, FrameError
 from edge_agent.records import Frame
+from edge_agent.settings.cameras import MAX_PIXELS
 
-MAX_PIXELS = 50_000_000
 MOST_FILES = 2_000  # that are looked at; of more, evenly spaced ones
 POLL_S = 0.1
 CAPTURED_MS = re.compile(r"(?<!\d)(\d{13})(?!\d)")  # unix ms in the name of a recorded frame

@@ -8,8 +8,8 @@ import cv2
 
 from edge_agent.cameras.base import Image
 from edge_agent.cameras.gstreamer import csi_pipeline
-from edge_agent.cameras.native import NativeCapture, gstreamer_missing, prepare_opencv, timeouts
-from edge_agent.cameras.pixels import to_bgr
+from edge_agent.cameras.live_stream import LiveStream
+from edge_agent.cameras.native import gstreamer_missing, prepare_opencv
 from edge_agent.errors import CameraError, ConfigError
 from edge_agent.settings.cameras import CameraConfig
 
@@ -35,40 +35,28 @@ class CsiCamera:
         if obstacles:
             raise ConfigError(f"cameras.{name} (csi): " + "; also: ".join(obstacles))
         self.name = name
-        self._config = config
         self._argus_socket = argus_socket
         sensor_id = int(config.source.removeprefix("csi://"))
         self._pipeline = csi_pipeline(sensor_id, config.width_px, config.height_px)
-        self._shown = f"csi sensor {sensor_id}"
-        self._capture: NativeCapture | None = None
+        advice = "; if this stays, systemctl restart nvargus-daemon"
+        self._stream = LiveStream(f"csi sensor {sensor_id}", config, advice)
 
     def open(self) -> None:
         """Starts the sensor; CameraError when the daemon does not give it."""
         self.close()
         if not self._argus_socket.exists():
             raise CameraError(
-                f"{self._shown}: no {self._argus_socket}; is it running? systemctl restart nvargus-daemon"
+                f"{self._stream.shown}: no {self._argus_socket}; is it running? systemctl restart nvargus-daemon"
             )
-        params = timeouts(self._config.open_timeout_s, self._config.read_timeout_s)
-        self._capture = NativeCapture(self._pipeline, cv2.CAP_GSTREAMER, self._shown, params)
+        self._stream.open(self._pipeline, cv2.CAP_GSTREAMER)
 
     def read(self) -> Image | None:
         """The next picture; CameraError when none came within read_timeout_s."""
-        if self._capture is None:
-            raise CameraError(f"{self._shown} is not open; call open first")
-        picture = self._capture.read()
-        if picture is None:
-            raise CameraError(
-                f"{self._shown} gave no picture within {self._config.read_timeout_s:g} s; if this stays, "
-                "systemctl restart nvargus-daemon"
-            )
-        return to_bgr(picture, self._config.max_pixels)
+        return self._stream.read()
 
     def close(self) -> None:
         """Stops the sensor: a session left open blocks the next one until the daemon restarts."""
-        if self._capture is not None:
-            self._capture.close()
-        self._capture = None
+        self._stream.close()
 
 
 def csi_obstacles(

@@ -8,8 +8,8 @@ import cv2
 
 from edge_agent.cameras.base import Image
 from edge_agent.cameras.gstreamer import rtsp_pipeline
-from edge_agent.cameras.native import NativeCapture, opencv_has, prepare_opencv, require_gstreamer, timeouts
-from edge_agent.cameras.pixels import to_bgr
+from edge_agent.cameras.live_stream import LiveStream
+from edge_agent.cameras.native import opencv_has, prepare_opencv, require_gstreamer
 from edge_agent.errors import CameraError, ConfigError
 from edge_agent.secrets import masked, read_password_file, with_password
 from edge_agent.settings.cameras import CameraConfig
@@ -34,14 +34,13 @@ class RtspCamera:
         os.environ.setdefault("OPENCV_FFMPEG_CAPTURE_OPTIONS", FFMPEG_OPTIONS)
         self.name = name
         self._config = config
-        self._shown = masked(config.source)
+        self._stream = LiveStream(masked(config.source), config, ", or hung up")
         self._password: str | None = None
         self._password_stamp: tuple[int, int] | None = None
         self._read_password()
         self._gstreamer = self._use_gstreamer()
         if self._gstreamer:
             os.environ.pop("GST_DEBUG", None)  # at level 5 and above it prints the pipeline with the password
-        self._capture: NativeCapture | None = None
 
     def open(self) -> None:
         """Opens the stream within open_timeout_s or raises CameraError."""
@@ -53,24 +52,15 @@ class RtspCamera:
         url = with_password(self._config.source, self._password)
         source = rtsp_pipeline(url) if self._gstreamer else url
         api = cv2.CAP_GSTREAMER if self._gstreamer else cv2.CAP_FFMPEG
-        # the backend must be named: found by trial, it ignores the time-outs and waits 30 s
-        params = timeouts(self._config.open_timeout_s, self._config.read_timeout_s)
-        self._capture = NativeCapture(source, api, self._shown, params)
+        self._stream.open(source, api)
 
     def read(self) -> Image | None:
         """The next picture; CameraError when none came within read_timeout_s or the stream ended."""
-        if self._capture is None:
-            raise CameraError(f"{self._shown} is not open; call open first")
-        picture = self._capture.read()
-        if picture is None:
-            raise CameraError(f"{self._shown} gave no picture within {self._config.read_timeout_s:g} s, or hung up")
-        return to_bgr(picture, self._config.max_pixels)
+        return self._stream.read()
 
     def close(self) -> None:
         """Ends the stream."""
-        if self._capture is not None:
-            self._capture.close()
-        self._capture = None
+        self._stream.close()
 
     def _read_password(self) -> None:
         """Reads password_file where it is new or has changed; ConfigError when it cannot be used."""

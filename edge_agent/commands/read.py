@@ -23,8 +23,9 @@ from edge_agent.commands.options import READ_WITH, add_settings_options
 from edge_agent.commands.output import leave_quietly
 from edge_agent.config import Config
 from edge_agent.errors import CameraError, ConfigError, FrameError
+from edge_agent.plain_text import printable
 from edge_agent.records import Field, Frame, Reading, json_bytes, reason_to_json
-from edge_agent.settings.cameras import CameraConfig
+from edge_agent.settings.cameras import MAX_PIXELS, CameraConfig
 
 if TYPE_CHECKING:
     from edge_agent.patterns import Pattern
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 DRAWN_ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 JPEG_QUALITY = 92
-MAX_PIXELS = 50_000_000
 TEXT_WIDTH = 48  # columns of the terminal that a line's text gets at most
 
 DESCRIPTION = """\
@@ -360,11 +360,6 @@ def meaning_of(found: Field, of_line: Sequence[str]) -> str:
     corrected = (f"read as {found.text}",) if found.corrections else ()
     flags = ", ".join([*doubt, *(flag for flag in found.flags if flag not in of_line), *others, *corrected])
     return printable(f"{found.name} = {found.value or found.text}" + (f" ({flags})" if flags else ""))
-
-
-def printable(text: str) -> str:
-    """Text that does nothing to a terminal: what cannot be printed becomes a space."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def columns(text: str) -> int:

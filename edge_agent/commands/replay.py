@@ -14,10 +14,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 from edge_agent import config as config_file
 from edge_agent.commands.options import READ_WITH, add_settings_options
-from edge_agent.commands.read import MAX_PIXELS, open_pipeline, printable
+from edge_agent.commands.read import open_pipeline
 from edge_agent.config import Config
 from edge_agent.errors import ConfigError, FrameError, in_one_line
+from edge_agent.plain_text import printable
 from edge_agent.records import Frame, Reading, json_bytes
+from edge_agent.settings.cameras import MAX_PIXELS
 
 if TYPE_CHECKING:
     from edge_agent.pipeline import Pipeline

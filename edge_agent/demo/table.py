@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
+from edge_agent.plain_text import printable
 from edge_agent.records import INFORMING_FLAGS, json_bytes
 
 if TYPE_CHECKING:
@@ -97,8 +98,8 @@ def value_of(field: Mapping[str, Any]) -> str:
 
 
 def safe(text: Any) -> str:
-    """Text that does nothing to a terminal: what cannot be printed (also lone surrogates) becomes a space."""
-    return "".join(c if c.isprintable() else " " for c in str(text))
+    """What a message says, as text that does nothing to a terminal."""
+    return printable(str(text))
 
 
 class ReadingTable(Protocol):

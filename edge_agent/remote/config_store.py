@@ -9,7 +9,6 @@ A text is written before the state that names it, and removed after the state th
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import logging
 import os
@@ -26,7 +25,7 @@ from pydantic import TypeAdapter
 
 from edge_agent.errors import ConfigError, in_one_line
 from edge_agent.files import write_atomically
-from edge_agent.remote.desired import Desired, parse_desired
+from edge_agent.remote.desired import Desired, parse_desired, text_name
 from edge_agent.secrets import MASK, is_secret_key, masked
 
 log = logging.getLogger(__name__)
@@ -150,7 +149,7 @@ class ConfigStore:
             text = path.read_bytes()
         except OSError as exc:
             raise ConfigError(f"{path} cannot be read: {exc.strerror}") from exc
-        if _sha256(text) != name:
+        if text_name(text) != name:
             raise ConfigError(f"{path} is damaged: its sha256 is not its name")
         return text
 
@@ -167,7 +166,7 @@ class ConfigStore:
 
     def stage(self, desired: Desired, before: Mapping[str, Any] | None) -> State:
         """Puts a wish on trial, in the place of any other."""
-        wished = Wished(desired.version, desired.digest, _sha256(desired.text), desired.token, self._clock())
+        wished = Wished(desired.version, desired.digest, text_name(desired.text), desired.token, self._clock())
         return self._change(lambda state: replace(state, trial=OnTrial(wished, 0, before)), desired.text)
 
     def count_start(self) -> int:
@@ -214,7 +213,7 @@ class ConfigStore:
     def refuse(self, payload: bytes | None, version: int | None, reason: str, token: str | None = None) -> bool:
         """Keeps a text that was not taken, None for one too long to keep; False where it is the last one kept
         already."""
-        name = None if payload is None else _sha256(payload)
+        name = None if payload is None else text_name(payload)
         last = self.state().past[-1:]
         ended = Past(version, None, name, "refused", reason[:MAX_REASON_CHARS], self._clock(), token)
         if last and replace(last[0], at=ended.at) == ended:
@@ -282,7 +281,7 @@ class ConfigStore:
             return after
 
     def _keep(self, text: bytes) -> None:
-        path = self._text_path(_sha256(text))
+        path = self._text_path(text_name(text))
         if not path.is_file() or path.read_bytes() != text:
             write_atomically(path, text, PRIVATE)
 
@@ -324,10 +323,6 @@ def _newest(past: tuple[Past, ...], kept: int) -> tuple[Past, ...]:
 
 def _hides(key: str) -> bool:
     return is_secret_key(key) and key not in SHOWN_KEYS and not key.endswith("_file")
-
-
-def _sha256(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()
 
 
 @cache

@@ -58,6 +58,11 @@ class Desired:
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
 
+def text_name(text: bytes) -> str:
+    """sha256 of a text as it came, by which it is known on disk."""
+    return hashlib.sha256(text).hexdigest()
+
+
 def parse_desired(payload: bytes, max_bytes: int) -> Desired:
     """The wish that a payload holds: strict JSON, at most `max_bytes`, which is looked at before anything is parsed.
 

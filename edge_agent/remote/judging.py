@@ -6,7 +6,6 @@ all memory or all time, the next one would end in the same way, for ever.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from edge_agent.errors import in_one_line
 from edge_agent.files import write_atomically
+from edge_agent.remote.desired import text_name
 
 FILE = "judging.json"
 PRIVATE = 0o600
@@ -34,7 +34,7 @@ class Judging:
     def fault(self, text: bytes, most: int) -> str | None:
         """Why the text is not to be judged: an error came of it, or `most` processes ended without a word while they
         judged it; None where it may be."""
-        name = _name(text)
+        name = text_name(text)
         begun, error = (0, None) if name == self._harmless else self._noted(name)
         if error is not None:
             return f"judging it has ended the process: {error}"
@@ -43,7 +43,7 @@ class Judging:
     @contextmanager
     def of(self, text: bytes) -> Iterator[None]:
         """Inside, `text` is judged."""
-        name = _name(text)
+        name = text_name(text)
         if name == self._harmless:
             yield
             return
@@ -72,7 +72,3 @@ class Judging:
         content = json.dumps({"text": name, "begun": begun, "error": error}).encode()
         with suppress(OSError):
             write_atomically(self._path, content, PRIVATE, durable=False)
-
-
-def _name(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()

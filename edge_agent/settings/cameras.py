@@ -14,6 +14,7 @@ from edge_agent.settings.section import Section, minimum_above_maximum, one_with
 from edge_agent.settings.sources import STORED_KINDS, login_problem, source_problem
 from edge_agent.settings.trigger import TriggerConfig
 
+MAX_PIXELS = 50_000_000  # of a picture, where the settings say nothing else
 # topics of the device itself: a camera of this name would publish among them
 RESERVED_CAMERA_NAMES = frozenset({"command", "config", "event", "health", "status", "telemetry"})
 
@@ -58,7 +59,7 @@ class CameraConfig(Section):
     """First wait before a lost camera is opened again, s; it doubles up to reconnect_max_s."""
     reconnect_max_s: Seconds = 30.0
     """Longest wait before a lost camera is opened again, s."""
-    max_pixels: Annotated[int, Field(ge=1)] = 50_000_000
+    max_pixels: Annotated[int, Field(ge=1)] = MAX_PIXELS
     """Largest frame accepted, px; larger ones are refused before they fill the memory."""
     pixel_format: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9 ]{3,4}$")] | None = None
     """v4l2: the format asked of the camera, four characters such as MJPG, YUYV, GREY, Y16; null: MJPG."""

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, model_validator
 
+from edge_agent.settings.cameras import MAX_PIXELS
 from edge_agent.settings.scalars import Host, LocalPath, Port, SidePx
 from edge_agent.settings.section import Section, one_without_other, refuse
 
@@ -36,7 +37,7 @@ class WebConfig(Section):
     """true: serve other machines without TLS, so that passwords and pictures cross the network readable."""
     max_upload_bytes: Annotated[int, Field(ge=1024, le=268_435_456)] = 20_971_520
     """Largest picture taken by POST /v1/read, bytes."""
-    max_upload_pixels: Annotated[int, Field(ge=1)] = 50_000_000
+    max_upload_pixels: Annotated[int, Field(ge=1)] = MAX_PIXELS
     """The same in px; looked up in its header before it is decoded."""
     max_waiting_reads: Annotated[int, Field(ge=1, le=100)] = 4
     """Most pictures taken in that wait for their turn; more are answered 429."""

@@ -9,6 +9,7 @@ import pytest
 
 from edge_agent.files import write_atomically
 from edge_agent.remote import judging
+from edge_agent.remote.desired import text_name
 from edge_agent.remote.judging import FILE, Judging
 
 
@@ -38,7 +39,7 @@ def test_text_that_does_no_harm_leaves_no_note_and_is_noted_once_a_process(
 def test_text_that_runs_already_is_neither_noted_nor_refused(tmp_path: Path) -> None:
     with suppress(KeyError), Judging(tmp_path).of(b"a"):
         raise KeyError("x")
-    name = judging._name(b"a")
+    name = text_name(b"a")
     with Judging(tmp_path, name).of(b"a"):
         pass
     assert Judging(tmp_path, name).fault(b"a", 1) is None
