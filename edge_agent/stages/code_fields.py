@@ -13,6 +13,7 @@ from edge_agent.stages.codes import GTIN_DIGITS, check_digit_holds
 from edge_agent.stages.contacts import find_contact
 from edge_agent.stages.dates import gs1_date
 from edge_agent.stages.gs1 import GS1_IDENTIFIERS, SEPARATOR, Gs1Element, elements_of
+from edge_agent.stages.gs1_text import find_gs1
 from edge_agent.stages.label_date import DateRules
 
 FROM_GS1 = "from_gs1"
@@ -25,13 +26,14 @@ DATE_OF = {
     "17": "expiry_date",
 }
 CODE_OF = {"10": "lot", "21": "serial_number"}
+GS1_DATE_DIGITS = 6
 # 31nd and the like: the last digit is the count of decimals
 AMOUNT_OF = {"310": "kg", "315": "l", "320": "lb", "357": "oz"}
 _GTIN_SYMBOLOGIES = frozenset({"EAN13", "EAN8", "UPCA", "UPCE", "ITF14", "ITF", "DataBar"})
 
 
 @dataclass(frozen=True)
-class _Meaning:
+class Meaning:
     """A field's name and value, and its flags."""
 
     name: str
@@ -62,18 +64,20 @@ def gtin_of(value: str) -> str | None:
     return None
 
 
-def _meanings(code: Code, rules: DateRules) -> Iterator[_Meaning]:
+def _meanings(code: Code, rules: DateRules) -> Iterator[Meaning]:
     if code.identifier in GS1_IDENTIFIERS:
         elements = elements_of(code.text)
         if elements is None:
-            yield _Meaning("barcode_digits", code.text.replace(SEPARATOR, ""), ("check_failed",))
+            yield Meaning("barcode_digits", code.text.replace(SEPARATOR, ""), ("check_failed",))
         else:
             yield from _of_elements(elements, rules)
     elif code.symbology in _GTIN_SYMBOLOGIES and code.text.isdigit() and len(code.text) in GTIN_DIGITS:
         if check_digit_holds(code.text):
-            yield _Meaning("barcode_digits", _as_printed(code.text))
+            yield Meaning("barcode_digits", _as_printed(code.text))
     elif code.text.lower().startswith(("http://", "https://", "www.")):
         yield from _of_link(code.text, rules)
+    elif (gs1 := find_gs1(code.text)) is not None and not gs1.flags and len(code.text.strip()) == gs1.end - gs1.start:
+        yield from _of_elements([Gs1Element(one.ai, one.content) for one in gs1.elements], rules)
 
 
 def _as_printed(gtin: str) -> str:
@@ -81,31 +85,35 @@ def _as_printed(gtin: str) -> str:
     return gtin[1:] if len(gtin) == 13 and gtin[0] == "0" else gtin
 
 
-def _of_link(text: str, rules: DateRules) -> Iterator[_Meaning]:
+def _of_link(text: str, rules: DateRules) -> Iterator[Meaning]:
     try:
         link = GS1DigitalLinkURI.parse(text)
     except (ParseError, ValueError):
         contact = find_contact(text, keyed=False)
         if contact is not None:
-            yield _Meaning("contact", contact.value, contact.flags)
+            yield Meaning("contact", contact.value, contact.flags)
         return
     elements = (Gs1Element(one.ai.ai, one.value, not one.gtin_error) for one in link.element_strings)
     yield from _of_elements(tuple(elements), rules)
 
 
-def _of_elements(elements: Sequence[Gs1Element], rules: DateRules) -> Iterator[_Meaning]:
+def _of_elements(elements: Sequence[Gs1Element], rules: DateRules) -> Iterator[Meaning]:
     failed = () if all(element.sound for element in elements) else ("check_failed",)
-    yield _Meaning("barcode_digits", ";".join(f"{e.ai}={e.content}" for e in elements), failed)
+    yield Meaning("barcode_digits", ";".join(f"{e.ai}={e.content}" for e in elements), failed)
     for element in elements:
-        ai, content = element.ai, element.content
-        if ai in DATE_OF:
-            date = gs1_date(content, rules)
-            value = date.latest if DATE_OF[ai] == "expiry_date" else date.printed
-            yield _Meaning(DATE_OF[ai], value, (*date.flags, FROM_GS1))
-        elif ai in CODE_OF:
-            yield _Meaning(CODE_OF[ai], content, (FROM_GS1,))
-        elif ai[:3] in AMOUNT_OF and len(ai) == 4:
-            amount = int(content) / 10 ** int(ai[3])
-            yield _Meaning(
-                "weight_volume", f"{amount:.6f}".rstrip("0").rstrip(".") + f" {AMOUNT_OF[ai[:3]]}", (FROM_GS1,)
-            )
+        if (meaning := meaning_of(element.ai, element.content, rules)) is not None:
+            yield meaning
+
+
+def meaning_of(ai: str, content: str, rules: DateRules) -> Meaning | None:
+    """The field of its own that a GS1 element is: a date, lot, serial number or net amount; None where it is none."""
+    if ai in DATE_OF and len(content) == GS1_DATE_DIGITS and content.isdigit():
+        date = gs1_date(content, rules)
+        value = date.latest if DATE_OF[ai] == "expiry_date" else date.printed
+        return Meaning(DATE_OF[ai], value, (*date.flags, FROM_GS1))
+    if ai in CODE_OF:
+        return Meaning(CODE_OF[ai], content, (FROM_GS1,))
+    if ai[:3] in AMOUNT_OF and len(ai) == 4 and content.isdigit():
+        amount = f"{int(content) / 10 ** int(ai[3]):.6f}".rstrip("0").rstrip(".")
+        return Meaning("weight_volume", f"{amount} {AMOUNT_OF[ai[:3]]}", (FROM_GS1,))
+    return None

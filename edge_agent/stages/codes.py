@@ -1,4 +1,4 @@
-"""Codes: what stands behind LOT and S/N, and the numbers that prove themselves by a check digit (GTIN, GS1).
+"""Codes: what stands behind LOT and S/N, and the numbers that prove themselves by a check digit (GTIN).
 
 A lot or serial is taken as printed: nothing in it tells an O from a 0, so nothing is repaired. A GTIN may be
 mended, for its check digit says whether the mending holds; it is flagged all the same.
@@ -7,11 +7,9 @@ mended, for its check digit says whether the mending holds; it is flagged all th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from edge_agent.stages.dates import DIGIT_OF
-from edge_agent.stages.gs1 import SEPARATOR, elements_of
 from edge_agent.stages.quantities import find_quantities
 
 GTIN_DIGITS = (8, 12, 13, 14)
@@ -25,13 +23,6 @@ _LOT_MARKER = re.compile(r"(?<![\w/.-])L[ .:-]{0,2}([0-9][0-9A-Z]{2,15}(?:[-/][0
 _FILLER = frozenset("no nr num number nº n° code id numero nummer cod".split())
 
 _GROUPED = re.compile(r"(?<![\w])[0-9OIlZASBGTDQ|](?:[ -]?[0-9OIlZASBGTDQ|]){7,13}(?![\w])")
-_AI_HEAD = re.compile(r"[({\[]\s?([0-9OIlZSB]{2,4})\s?[)}\]]")
-
-# GS1 General Specifications 3.2: application identifiers with a fixed count of digits, and of free text up to.
-_AI_DIGITS = {"00": 18, "01": 14, "02": 14, "03": 14, "11": 6, "12": 6, "13": 6, "15": 6, "16": 6, "17": 6, "20": 2}
-_AI_TEXT = {"10": 20, "21": 20, "22": 20, "240": 30, "241": 30, "250": 30, "30": 8, "37": 8, "400": 30, "90": 30}
-_AI_CHECKED = frozenset({"00", "01", "02", "03"})
-AI_DATES = frozenset({"11", "12", "13", "15", "16", "17"})
 
 
 @dataclass(frozen=True)
@@ -42,21 +33,6 @@ class PrintedCode:
     start: int
     end: int
     flags: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Gs1Text:
-    """A bracketed GS1 text: (identifier, content) in order, at `text[start:end]`."""
-
-    elements: tuple[tuple[str, str], ...]
-    start: int
-    end: int
-    flags: tuple[str, ...] = ()
-
-    @property
-    def value(self) -> str:
-        """`01=09506000134352;17=270831`."""
-        return ";".join(f"{ai}={content}" for ai, content in self.elements)
 
 
 def find_code(text: str) -> PrintedCode | None:
@@ -112,32 +88,6 @@ def check_digit_holds(digits: str) -> bool:
     return weighted % 10 == 0
 
 
-def find_gs1(text: str) -> Gs1Text | None:
-    """A GS1 text with its identifiers in brackets; brackets and digits that OCR bent are mended and flagged."""
-    heads = [m for m in _AI_HEAD.finditer(text) if _known_ai(m[1].translate(DIGIT_OF))]
-    if not heads:
-        return None
-    elements: list[tuple[str, str]] = []
-    flags: list[str] = []
-    end = heads[0].start()
-    for head, following in zip(heads, [*heads[1:], None], strict=True):
-        ai = head[1].translate(DIGIT_OF)
-        content = text[head.end() : following.start() if following else len(text)].strip()
-        content, element_flags = _element(ai, content.split(" ")[0] if not _all_digits(ai) else content)
-        if not content:
-            break
-        bent = head[0][0] != "(" or head[0][-1] != ")" or ai != head[1]
-        flags += [*element_flags, *(["repaired"] if bent else [])]
-        elements.append((ai, content))
-        end = head.end() + len(content)
-    if not elements:
-        return None
-    split = elements_of(SEPARATOR.join(ai + content for ai, content in elements))
-    if split is None or [(one.ai, one.content) for one in split] != elements:
-        flags.append("check_failed")  # such as a month 13, or an identifier that was read wrong
-    return Gs1Text(tuple(elements), heads[0].start(), min(end, len(text)), tuple(dict.fromkeys(flags)))
-
-
 def _has_code(words: list[re.Match[str]]) -> bool:
     return any(any(c.isdigit() for c in word[0]) for word in words[:1])
 
@@ -182,33 +132,3 @@ def _grouped_like_a_gtin(seen: str) -> bool:
     """In one block, or as printed below bars: 1-6-6, 1-5-5-1, 4-4-4 and the like."""
     groups = [len(g) for g in re.split(r"[ -]", seen)]
     return groups in ([12], [13], [14], [1, 6, 6], [1, 5, 5, 1], [4, 4, 4], [7, 6], [1, 2, 5, 5, 1], [6, 6])
-
-
-def _known_ai(ai: str) -> bool:
-    return ai in _AI_DIGITS or ai in _AI_TEXT or re.fullmatch(r"3[1-6][0-9][0-5]", ai) is not None
-
-
-def _all_digits(ai: str) -> bool:
-    return ai in _AI_DIGITS or ai in {"30", "37"} or len(ai) == 4
-
-
-def _element(ai: str, seen: str) -> tuple[str, list[str]]:
-    """One element's content and what had to be said about it."""
-    if ai in _AI_TEXT and not _all_digits(ai):
-        return seen[: _AI_TEXT[ai]], []
-    bare = re.sub(r"[ -]", "", seen)
-    wanted = _AI_DIGITS.get(ai, 6 if len(ai) == 4 else len(bare))
-    digits = bare.translate(DIGIT_OF)[:wanted]
-    flags = ["repaired"] if digits != bare[:wanted] else []
-    if len(digits) != wanted or not digits.isascii() or not digits.isdigit():
-        return bare[:wanted], [*flags, "check_failed"]
-    if ai in _AI_CHECKED and not check_digit_holds(digits):
-        flags.append("check_failed")
-    return digits, flags
-
-
-def gs1_elements(found: Gs1Text) -> Iterator[tuple[str, str]]:
-    """The elements that are fields of their own: dates, lot, serial."""
-    for ai, content in found.elements:
-        if ai in AI_DATES or ai in {"10", "21"}:
-            yield ai, content

@@ -7,22 +7,15 @@ what the form of the value is worth; doubt is told by flags.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from edge_agent.stages.codes import (
-    AI_DATES,
-    PrintedCode,
-    find_code,
-    find_gs1,
-    find_gtin,
-    find_marked_lot,
-    find_trailing_code,
-    gs1_elements,
-)
+from edge_agent.stages.code_fields import AMOUNT_OF, CODE_OF, DATE_OF, FROM_GS1, meaning_of
+from edge_agent.stages.codes import PrintedCode, find_code, find_gtin, find_marked_lot, find_trailing_code
 from edge_agent.stages.contacts import find_contact
-from edge_agent.stages.dates import find_dates, gs1_date
+from edge_agent.stages.dates import find_dates
+from edge_agent.stages.gs1_text import Gs1Text, find_gs1
 from edge_agent.stages.label_date import DateRules, LabelDate
 from edge_agent.stages.quantities import Quantity, bare_count, best_quantity, find_quantities, only_quantity
 
@@ -64,7 +57,13 @@ _DIGITS_FIRST = re.compile(r"\W*\w{0,3}[0-9]")
 _WORD = re.compile(r"[^\W\d_]{3}")
 # How many digits behind a phrase are meant as a value, by what the value is.
 LEAST_DIGITS: Mapping[Kind, int] = {"date": 3, "quantity": 1, "gtin": 6, "contact": 6, "code": 3}
-_GS1_NAMES = {"10": "lot", "21": "serial_number", "15": "expiry_date", "16": "expiry_date", "17": "expiry_date"}
+# the GS1 identifiers that may stand between the phrase and the value, by what the value is
+_COUNTS = frozenset({"30", "37"})
+_IDENTIFIERS: Mapping[Kind, frozenset[str]] = {
+    "date": frozenset(DATE_OF),
+    "code": frozenset(CODE_OF),
+    "quantity": frozenset(AMOUNT_OF) | _COUNTS,
+}
 
 
 @dataclass(frozen=True)
@@ -103,6 +102,8 @@ def read_value(name: str, text: str, rules: ReadRules) -> Value | None:
     Digits that make no value are told as `unreadable`, for a label that says EXP or NET WT means one.
     """
     kind = rules.kinds[name]
+    if (gs1 := find_gs1(text, keyed=True)) is not None and _is_behind_identifier(kind, text, gs1):
+        return _of_identifier(name, kind, gs1, rules)
     value = _READERS[kind](name, text, rules)
     least = LEAST_DIGITS.get(kind)
     if value is not None or least is None or kind == "code" or "%" in text[:24] or not _DIGITS_FIRST.match(text):
@@ -169,7 +170,7 @@ def without_dates(text: str, rules: ReadRules) -> str:
 def read_unnamed(text: str, rules: ReadRules) -> list[Value]:
     """What a text without a phrase proves by its form: GS1, GTIN, contact, quantity, a lot with its L, a date."""
     if (gs1 := find_gs1(text)) is not None:
-        return [Value("barcode_digits", gs1.value, gs1.start, gs1.end, gs1.flags), *_gs1_values(text, rules)]
+        return [Value("barcode_digits", gs1.value, gs1.start, gs1.end, gs1.flags), *_gs1_values(gs1, rules)]
     for name, found in (("barcode_digits", find_gtin(text, keyed=False)), ("weight_volume", only_quantity(text))):
         if found is not None:
             return [_value(name, found)]
@@ -251,22 +252,33 @@ def _read_contact(name: str, text: str, rules: ReadRules) -> Value | None:
     return None if contact is None else Value(name, contact.value, contact.start, contact.end, contact.flags)
 
 
-def _gs1_values(text: str, rules: ReadRules) -> list[Value]:
-    """Dates, lot and serial of a GS1 text as fields of their own, flagged `from_gs1`."""
-    gs1 = find_gs1(text)
-    if gs1 is None:
-        return []
-    doubts = tuple(flag for flag in gs1.flags if flag == "repaired")
-    values = []
-    for ai, content in gs1_elements(gs1):
-        if ai in AI_DATES:
-            if not (len(content) == 6 and content.isdigit()):
-                continue
-            value = _date_value(_GS1_NAMES.get(ai, "manufacture_date"), gs1_date(content, rules.dates), *doubts)
-        else:
-            value = Value(_GS1_NAMES[ai], content, gs1.start, gs1.end)
-        values.append(replace(value, start=gs1.start, end=gs1.end, flags=(*value.flags, "from_gs1")))
-    return values
+def _gs1_values(gs1: Gs1Text, rules: ReadRules) -> Iterator[Value]:
+    """Dates, lot, serial and net amount of a GS1 text as fields of their own, flagged `from_gs1`."""
+    bent = tuple(flag for flag in gs1.flags if flag == "repaired")
+    for one in gs1.elements:
+        meaning = meaning_of(one.ai, one.content, rules.dates)
+        if meaning is not None:
+            doubts = () if "invalid" in meaning.flags else one.flags
+            flags = tuple(dict.fromkeys((*bent, *doubts, *meaning.flags)))
+            yield Value(meaning.name, meaning.value, gs1.start, gs1.end, flags)
+
+
+def _is_behind_identifier(kind: Kind, text: str, gs1: Gs1Text) -> bool:
+    """Whether a value stands behind a GS1 identifier of its kind: `LOT (10)AB12`."""
+    ai = gs1.elements[0].ai
+    known = _IDENTIFIERS.get(kind, frozenset())
+    return (ai in known or ai[:3] in known) and not any(map(str.isalnum, text[: gs1.start]))
+
+
+def _of_identifier(name: str, kind: Kind, gs1: Gs1Text, rules: ReadRules) -> Value | None:
+    """The element of the field's name; of another name, as in `EXP (11)260131`, it is none."""
+    first = gs1.elements[0]
+    if kind == "quantity" and first.ai in _COUNTS and first.content.isdigit():
+        return Value(name, f"{int(first.content)} pcs", gs1.start, gs1.end, (*first.flags, FROM_GS1))
+    found = next((value for value in _gs1_values(gs1, rules) if value.name == name), None)
+    if found is None and name not in KINDS and kind == "code":
+        return Value(name, first.content, gs1.start, gs1.end, first.flags)
+    return found or (None if kind == "code" else Value(name, "", gs1.start, gs1.end, ("unreadable",)))
 
 
 def _value(name: str, found: PrintedCode | Quantity) -> Value:

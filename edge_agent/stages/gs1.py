@@ -8,15 +8,19 @@ Dates are left as digits: which century they are in, the device's clock says (da
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from biip import ParseError
+from biip.gs1_application_identifiers import GS1ApplicationIdentifier
 from biip.gs1_messages import GS1Message
 
 SEPARATOR = "\x1d"  # FNC1 in the content of a code
 MAX_MESSAGE_CHARS = 512
 # AIM identifiers (ISO/IEC 15424) of symbols whose content is GS1 element strings
-GS1_IDENTIFIERS = frozenset({"]C1", "]e0", "]e1", "]e2", "]d2", "]Q3", "]J1"})
+# ]d5, ]Q4, ]z1 and ]z4: with FNC1 first as well, and an encoding named, or in Aztec
+GS1_IDENTIFIERS = frozenset({"]C1", "]e0", "]e1", "]e2", "]d2", "]d5", "]Q3", "]Q4", "]J1", "]z1", "]z4"})
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,28 @@ class Gs1Element:
     ai: str
     content: str
     sound: bool = True
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the content of an identifier looks like: `length` characters, or with `exact` False at most so many."""
+
+    length: int
+    digits: bool
+    exact: bool
+
+
+@lru_cache(maxsize=1024)
+def form_of(ai: str) -> Form | None:
+    """The form of an application identifier's content; None where `ai` is none."""
+    try:
+        found = GS1ApplicationIdentifier.extract(ai)
+    except ParseError:
+        return None
+    form = re.fullmatch(r"N[0-9]\+(?:([NX])(\.\.)?([0-9]+)|.*)", found.format)
+    if form is None or found.ai != ai:
+        return None
+    return Form(int(form[3] or 90), form[1] == "N", form[1] == "N" and not form[2])
 
 
 def elements_of(message: str) -> tuple[Gs1Element, ...] | None:

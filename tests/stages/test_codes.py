@@ -5,7 +5,6 @@ import pytest
 from edge_agent.stages.codes import (
     check_digit_holds,
     find_code,
-    find_gs1,
     find_gtin,
     find_marked_lot,
     find_trailing_code,
@@ -85,32 +84,6 @@ def test_check_digit_catches_every_single_wrong_digit() -> None:
             assert not check_digit_holds(good[:at] + digit + good[at + 1 :])
 
 
-def test_gs1_text_is_read_in_order() -> None:
-    found = find_gs1("(01)09506000134352(17)260131(10)ABC123")
-    assert found is not None
-    assert found.elements == (("01", "09506000134352"), ("17", "260131"), ("10", "ABC123"))
-    assert found.flags == ()
-
-
-def test_bent_brackets_and_digits_of_gs1_are_mended_and_flagged() -> None:
-    found = find_gs1("(O1)03453120000011{11)Z50219(17)270219")
-    assert found is not None
-    assert found.value == "01=03453120000011;11=250219;17=270219"
-    assert found.flags == ("repaired",)
-
-
-@pytest.mark.parametrize("text", ["(01)09506000134353", "(01)0950600013435"])
-def test_gs1_number_that_fails_its_check_is_told(text: str) -> None:
-    found = find_gs1(text)
-    assert found is not None
-    assert "check_failed" in found.flags
-
-
-def test_brackets_of_other_kinds_are_no_gs1() -> None:
-    assert find_gs1("16 oz (454 g)") is None
-    assert find_gs1("Tel (040) 5550") is None
-
-
 @pytest.mark.parametrize(("text", "value"), [("Unit ID 4471-22", "4471-22"), ("Trace no. TR-5521", "TR-5521")])
 def test_trailing_code_ends_a_text_of_words(text: str, value: str) -> None:
     found = find_trailing_code(text)
@@ -121,16 +94,3 @@ def test_trailing_code_ends_a_text_of_words(text: str, value: str) -> None:
 @pytest.mark.parametrize("text", ["4471-22", "GreaseEP2 Industria18", "Open 14:32", "Since 12.05.1950", "Type B1", ""])
 def test_other_ends_are_no_trailing_code(text: str) -> None:
     assert find_trailing_code(text) is None
-
-
-@pytest.mark.parametrize("text", ["(01)09506000134352(17)271332", "(17)270231(10)A1", "(11)26010(10)A1"])
-def test_a_gs1_text_whose_contents_cannot_be_is_doubted(text: str) -> None:
-    found = find_gs1(text)
-    assert found is not None
-    assert "check_failed" in found.flags
-
-
-def test_a_bracket_with_a_letter_for_a_digit_loses_no_element() -> None:
-    found = find_gs1("(O1)09506000134352(17)270831(10)AB1")
-    assert found is not None
-    assert (found.value, found.flags) == ("01=09506000134352;17=270831;10=AB1", ("repaired",))

@@ -14,6 +14,7 @@ from edge_agent.stages.label_date import DateRules
 
 RULES = DateRules("DMY", date(2026, 11, 30))
 QUAD = Quad(np.array([[0, 0], [9, 0], [9, 9], [0, 9]], np.float32))
+GS1_FLAG = ("from_gs1",)
 GS1 = "0109506000134352172707001126021310AB12\x1d21S-77\x1d3103001250"
 
 
@@ -52,6 +53,23 @@ def test_gs1_elements_become_fields() -> None:
         (code("010950600013435210A", "Code128", "]C0"), []),
         (code("0109506000134353", "Code128", "]C1"), [("barcode_digits", "01=09506000134353", ("check_failed",))]),
         (code("17270231", "Code128", "]C1"), [("barcode_digits", "17270231", ("check_failed",))]),
+        (code("0109506000134352", "DataMatrix", "]d5"), [("barcode_digits", "01=09506000134352", ())]),
+        (code("37248\x1d1512345", "QRCode", "]Q4"), [("barcode_digits", "372481512345", ("check_failed",))]),
+        (
+            code("10abc\x1d3922199", "Aztec", "]z1"),
+            [("barcode_digits", "10=abc;3922=199", ()), ("lot", "abc", GS1_FLAG)],
+        ),
+        # elements as they are printed, in a code that is not GS1's
+        (
+            code("(01)09506000134352(3103)000500(10)a1", "QRCode", "]Q1"),
+            [
+                ("barcode_digits", "01=09506000134352;3103=000500;10=a1", ()),
+                ("weight_volume", "0.5 kg", GS1_FLAG),
+                ("lot", "a1", GS1_FLAG),
+            ],
+        ),
+        (code("(01)09506000134353(10)a1", "QRCode", "]Q1"), []),
+        (code("see (10)a1", "QRCode", "]Q1"), []),
         (code("https://www.example.com/a", "QRCode", "]Q1"), [("contact", "example.com/a", ())]),
         (
             code("https://id.example.com/01/09506000134352/10/AB?17=270831", "QRCode", "]Q1"),

@@ -94,6 +94,33 @@ def test_gs1_text_gives_number_lot_and_date() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("LOT (10)ABC123", ("lot", "ABC123", ("from_gs1",))),
+        ("Batch/Lot: (10) L2345B", ("lot", "L2345B", ("from_gs1",))),
+        ("SN(21)AB12", ("serial_number", "AB12", ("from_gs1",))),
+        ("EXP (17)270831", ("expiry_date", "2027-08-31", ("from_gs1",))),
+        ("BEST BEFORE (15) 270800", ("expiry_date", "2027-08-31", ("month_precision", "from_gs1"))),
+        ("PROD (11)260131", ("manufacture_date", "2026-01-31", ("from_gs1",))),
+        ("QTY (37)24", ("weight_volume", "24 pcs", ("from_gs1",))),
+        ("NET WT (3103)001250", ("weight_volume", "1.25 kg", ("from_gs1",))),
+        ("EXP (17)260231", ("expiry_date", "", ("invalid", "from_gs1"))),
+        ("EXP (17)31082027", ("expiry_date", "2027-08-31", ())),
+        ("EXP (11)260131", ("expiry_date", "", ("unreadable",))),
+    ],
+)
+def test_identifier_between_a_phrase_and_its_value_is_none_of_it(text: str, wanted: tuple[str, str, object]) -> None:
+    (found,) = extract(text)
+    assert (found.name, found.value, found.flags) == wanted
+
+
+def test_identifier_of_another_field_gives_none_and_a_due_date_is_no_day_of_manufacture() -> None:
+    assert pairs("LOT (21)ABC123") == []
+    assert pairs("(12)270831") == [("barcode_digits", "12=270831")]
+    assert pairs("(10) tablets") == pairs("(21) days") == []
+
+
+@pytest.mark.parametrize(
     ("glued", "spaced"),
     [
         ("BESTBEFORE12AUG2026", "BEST BEFORE 12 AUG 2026"),
