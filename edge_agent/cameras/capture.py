@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 
 from edge_agent.cameras.base import Camera, Clock, make_camera
-from edge_agent.cameras.reader import Put, Reader
+from edge_agent.cameras.reader import Put, Reader, ReaderSite
 from edge_agent.cameras.repeat_log import RepeatLog
 from edge_agent.cameras.status import CameraStatus, CameraVitals
 from edge_agent.errors import ConfigError
@@ -46,13 +46,13 @@ class CaptureThread:
         self.name = name
         self.config = config
         self._held_fps: float | None = None
-        self._put = put
         self._make = make
         self._clock = clock or Clock()
         self._max_abandoned = max_abandoned
         self._vitals = CameraVitals(name, config, self._clock)
         self._journal = RepeatLog(log, self._clock)
         self._stop = threading.Event()
+        self._site = ReaderSite(name, put, self._vitals, self._journal, self._clock, self._stop)
         self._first: Camera | None = make(name, config) if config.enabled else None
         self._reader: Reader | None = None
         self._abandoned: list[Reader] = []
@@ -131,7 +131,7 @@ class CaptureThread:
 
     def _begin(self, camera: Camera) -> None:
         config = self.config.model_copy(update={"max_fps": self._limit_fps()})
-        reader = Reader(self.name, config, camera, self._put, self._vitals, self._journal, self._clock, self._stop)
+        reader = Reader(self._site, config, camera)
         self._vitals.begin(reader)
         self._reader = reader
         reader.start()

@@ -6,6 +6,7 @@ import logging
 import random
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from edge_agent.cameras.base import Camera, Clock, Image, NoFrameYet
 from edge_agent.cameras.pace import Paced
@@ -66,32 +67,30 @@ class Rate:
         self._due = due if due > now else now + self._interval_s
 
 
+@dataclass(frozen=True)
+class ReaderSite:
+    """What the readers of one camera work with, one after the other; `stop` asks the one at work to end."""
+
+    name: str
+    put: Put
+    vitals: CameraVitals
+    journal: RepeatLog
+    clock: Clock
+    stop: threading.Event
+
+
 class Reader(threading.Thread):
     """One thread and its camera, which no other thread touches. It may hang in native code: `hangs` tells."""
 
-    def __init__(
-        self,
-        name: str,
-        config: CameraConfig,
-        camera: Camera,
-        put: Put,
-        vitals: CameraVitals,
-        journal: RepeatLog,
-        clock: Clock,
-        stop: threading.Event,
-    ) -> None:
-        super().__init__(name=f"camera-{name}", daemon=True)
+    def __init__(self, site: ReaderSite, config: CameraConfig, camera: Camera) -> None:
+        super().__init__(name=f"camera-{site.name}", daemon=True)
         self.abandoned = threading.Event()  # set by the watch: whatever this one still does counts no more
         self.doing = "starting"
         self.done = False  # ended on purpose: the source's end, a wrong setting, or stopped
-        self._camera_name = name
+        self._site = site
+        self._clock, self._vitals = site.clock, site.vitals
         self._config = config
         self._camera = camera
-        self._put = put
-        self._vitals = vitals
-        self._journal = journal
-        self._clock = clock
-        self._stop_asked = stop
         self._called_mono: float | None = None  # since when the camera has not returned
         self._limit_s = 0.0
         self._backoff = Backoff(config)
@@ -126,7 +125,7 @@ class Reader(threading.Thread):
             self._close()
 
     def _over(self) -> bool:
-        return self._stop_asked.is_set() or self.abandoned.is_set()
+        return self._site.stop.is_set() or self.abandoned.is_set()
 
     def _keep_reading(self) -> None:
         while not self._over():
@@ -176,13 +175,13 @@ class Reader(threading.Thread):
         if early_s > 0 and self._config.pace == "live":
             self._vitals.skipped()
             return
-        if early_s > 0 and self._clock.wait(self._stop_asked, early_s):
+        if early_s > 0 and self._clock.wait(self._site.stop, early_s):
             return
         self._rate.taken(captured_mono + early_s)
-        frame = Frame(self._camera_name, self._vitals.take_seq(), captured_at, captured_mono, image)
-        while not self._put(frame) and not self._over():
+        frame = Frame(self._site.name, self._vitals.take_seq(), captured_at, captured_mono, image)
+        while not self._site.put(frame) and not self._over():
             self._vitals.alive(self)
-            self._clock.wait(self._stop_asked, OFFER_PAUSE_S)
+            self._clock.wait(self._site.stop, OFFER_PAUSE_S)
         self._vitals.alive(self)
 
     def _recover(self, error: CameraError, opened_mono: float | None) -> None:
@@ -198,14 +197,14 @@ class Reader(threading.Thread):
         self._vitals.offline(self, str(error))
         kind = "open" if opened_mono is None else "read"
         self._say(logging.WARNING, kind, f"is offline: {error}; trying again in {delay_s:.1f} s")
-        self._clock.wait(self._stop_asked, delay_s)
+        self._clock.wait(self._site.stop, delay_s)
 
     def _note_bad(self, error: FrameError) -> None:
         self._bad_in_a_row += 1
         self._vitals.bad_frame(self, str(error))
         self._say(logging.WARNING, "bad", f"dropped a damaged frame: {error}")
         if self._bad_in_a_row >= BAD_IN_A_ROW:
-            self._clock.wait(self._stop_asked, BAD_PAUSE_S)
+            self._clock.wait(self._site.stop, BAD_PAUSE_S)
 
     def _note_size(self, width_px: int, height_px: int) -> None:
         """Says the frames' real size, once per change; what was asked for is only a wish."""
@@ -219,7 +218,7 @@ class Reader(threading.Thread):
         self._say(level, "size", f"is online and gives frames of {width_px}x{height_px} pixels{wish}")
 
     def _say(self, level: int, kind: str, text: str) -> None:
-        self._journal.write(level, kind, f"camera {self._camera_name} {text}")
+        self._site.journal.write(level, kind, f"camera {self._site.name} {text}")
 
     def _enter(self, doing: str, timeout_s: float) -> None:
         self.doing = doing
