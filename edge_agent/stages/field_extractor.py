@@ -32,7 +32,8 @@ ingredients, warning, address, and `date` for a date that nothing names. Flags t
     cut, ...         flags of the lines themselves
 
 and that inform: month_precision (the printed date has no day: an expiry then holds to the last day of its month,
-`2027-08-31`; a manufacture date keeps its printed precision, `2027-08`), from_gs1 (from a bracketed GS1 text).
+`2027-08-31`; a manufacture date keeps its printed precision, `2027-08`), from_gs1 (from a bracketed GS1 text),
+from_catalogue.
 """
 
 from __future__ import annotations

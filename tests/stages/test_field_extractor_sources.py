@@ -124,6 +124,9 @@ CATALOGUE = Catalogue(
 )
 
 
+KNOWN = ("from_catalogue",)
+
+
 def with_catalogue(*texts: str) -> list[tuple[str, str, tuple[str, ...]]]:
     one = FieldExtractor(FieldsConfig(), None, lambda: NOW, catalogue=CATALOGUE)
     return [(f.name, f.value, f.flags) for f in one.extract(column(*texts))]
@@ -131,8 +134,8 @@ def with_catalogue(*texts: str) -> list[tuple[str, str, tuple[str, ...]]]:
 
 def test_a_line_that_names_a_product_of_the_catalogue_is_one() -> None:
     assert with_catalogue("Rye Cnisps", "LOT A7") == [
-        ("product_name", "Rye Crisps", ()),
-        ("product_id", "P-3", ()),
+        ("product_name", "Rye Crisps", KNOWN),
+        ("product_id", "P-3", KNOWN),
         ("lot", "A7", ()),
     ]
 
@@ -147,12 +150,28 @@ def test_two_products_of_one_name_have_that_name_for_certain_and_neither_id() ->
 
 
 def test_twins_of_the_catalogue_are_ambiguous_and_numbers_decide() -> None:
-    assert with_catalogue("Oat Biscuits")[0][2] == ("ambiguous",)
+    assert with_catalogue("Oat Biscuits")[0][2] == ("ambiguous", *KNOWN)
     assert with_catalogue("Oat Biscuits 250 g")[:2] == [
-        ("product_name", "Oat Biscuits 250 g", ()),
-        ("product_id", "P-2", ()),
+        ("product_name", "Oat Biscuits 250 g", KNOWN),
+        ("product_id", "P-2", KNOWN),
     ]
     assert all(name != "product_name" for name, *_ in with_catalogue("Oat Biscuits 750 g"))
+
+
+def test_a_name_over_two_lines_is_known_where_one_line_does_not_say_all() -> None:
+    found = with_catalogue("Oat Biscuits", "250 g", "Rye", "Crisps")
+    assert [(name, value) for name, value, _ in found] == [
+        ("product_name", "Oat Biscuits 250 g"),
+        ("product_id", "P-2"),
+        ("weight_volume", "250 g"),
+        ("product_name", "Rye Crisps"),
+        ("product_id", "P-3"),
+    ]
+    one = FieldExtractor(FieldsConfig(), None, lambda: NOW, catalogue=CATALOGUE)
+    (name, *_) = one.extract(column("Oat Biscuits", "250 g"))
+    assert (name.text, name.lines, name.certain) == ("Oat Biscuits 250 g", (0, 1), True)
+    assert with_catalogue("Oat Biscuits", "LOT A7")[0][2] == ("ambiguous", *KNOWN)
+    assert [value for _, value, _ in with_catalogue("Finest", "Rye Crisps")] == ["Rye Crisps", "P-3"]
 
 
 # the encoder
