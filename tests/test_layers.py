@@ -150,7 +150,14 @@ MAY_IMPORT = {
 
 # heavy library -> the modules (below edge_agent) that may import it
 HOMES = {
-    "tensorrt": {"backends.trt", "backends.trt_api", "backends.trt_build", "backends.trt_lanes", "backends.trt_layers"},
+    "tensorrt": {
+        "backends.trt",
+        "backends.trt_api",
+        "backends.trt_build",
+        "backends.trt_engine",
+        "backends.trt_lanes",
+        "backends.trt_layers",
+    },
     "pycuda": {"backends.gpu"},
     "onnxruntime": {"backends.ort", "backends.half", "models.check", "calibrate"},
     "onnx": {"models", "calibrate", "backends.half"},

@@ -62,37 +62,37 @@ class ProfileTaken(EngineError):
     """One more context cannot have this profile (TensorRT 8.6, plan built without profile sharing)."""
 
 
-class Lanes:
-    """The contexts of `engine`. EngineError whenever TensorRT returns None or False; its last words are in it."""
+@dataclass(frozen=True)
+class Loaded:
+    """What TensorRT made of a plan; `name` stands for it in messages."""
 
-    def __init__(
-        self,
-        name: str,
-        engine: trt.ICudaEngine,
-        gpu: Gpu,
-        stream: Any,
-        outputs: tuple[TensorSpec, ...],
-        profiles: tuple[Profile, ...],
-        messages: trt_api.LastMessages,
-        limit: int,
-    ) -> None:
+    name: str
+    engine: trt.ICudaEngine
+    outputs: tuple[TensorSpec, ...]
+    profiles: tuple[Profile, ...]
+
+
+class Lanes:
+    """The contexts of an engine. EngineError whenever TensorRT returns None or False; its last words are in it."""
+
+    def __init__(self, of: Loaded, gpu: Gpu, stream: Any, messages: trt_api.LastMessages, limit: int) -> None:
         """Makes the first context of every profile, in the profiles' order, set to its largest shapes."""
         self.counters = LaneCounters()
-        self._name = name
-        self._engine: trt.ICudaEngine | None = engine
+        self._name = of.name
+        self._engine: trt.ICudaEngine | None = of.engine
         self._gpu = gpu
         self._stream = stream
-        self._outputs = outputs
+        self._outputs = of.outputs
         self._messages = messages
         self._limit = max(1, limit)
         self._buffers: Buffers | None = None
         self._by_shape: OrderedDict[tuple[int, Shapes], Lane] = OrderedDict()
         self._one_per_profile = False
-        needed = max(trt_api.scratch_bytes(engine, index) for index in range(len(profiles)))
+        needed = max(trt_api.scratch_bytes(of.engine, index) for index in range(len(of.profiles)))
         gpu.scratch.reserve(needed)
-        self._spare = {index: self._make(index) for index in range(len(profiles))}
+        self._spare = {index: self._make(index) for index in range(len(of.profiles))}
         self.largest: tuple[Shapes, ...] = tuple(
-            self._largest(self._spare[index], profile) for index, profile in enumerate(profiles)
+            self._largest(self._spare[index], profile) for index, profile in enumerate(of.profiles)
         )
 
     def bind(self, buffers: Buffers) -> None:

@@ -27,7 +27,8 @@ from tests.backends.fake_cuda import FakeCuda
 
 MAGIC = b"ftrtFAKE"
 VERSIONS = ("8.6.2", "10.3.0", "10.16.2", "11.4.1")
-FAKED = ("trt_api", "trt_lanes", "trt_layers", "trt", "trt_build")
+FAKED = ("trt_api", "trt_lanes", "trt_layers", "trt_engine", "trt", "trt_build")
+NAMED = {"api": "trt_api", "lanes": "trt_lanes", "layers": "trt_layers", "backend": "trt", "build": "trt_build"}
 SCRATCH_BYTES = 4096
 
 
@@ -50,7 +51,7 @@ def plan(
 def install(monkeypatch: pytest.MonkeyPatch, version: str, cuda: FakeCuda | None = None) -> Any:
     """Puts a fake in TensorRT's place and imports the modules that use it afresh; returns the fake module.
 
-    `fake.api`, `fake.lanes`, `fake.backend`, `fake.build` are those modules.
+    `fake.api`, `fake.lanes`, `fake.layers`, `fake.backend`, `fake.build` are those modules.
     """
     return put(monkeypatch, make(version, cuda))
 
@@ -61,7 +62,7 @@ def put(monkeypatch: pytest.MonkeyPatch, fake: Any) -> Any:
     for name in FAKED:
         monkeypatch.delitem(sys.modules, f"edge_agent.backends.{name}", raising=False)
         monkeypatch.delattr(edge_agent.backends, name, raising=False)
-    for attribute, name in (("api", "trt_api"), ("lanes", "trt_lanes"), ("backend", "trt"), ("build", "trt_build")):
+    for attribute, name in NAMED.items():
         setattr(fake, attribute, import_module(f"edge_agent.backends.{name}"))
     # what was imported now must not outlive the test
     for name in FAKED:

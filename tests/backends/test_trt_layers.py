@@ -28,7 +28,7 @@ def layers(trt: Any, text: str, names: tuple[str, ...]) -> list[Any]:
 
     inspector = SimpleNamespace(get_engine_information=lambda form: text)
     engine = SimpleNamespace(create_engine_inspector=lambda: inspector)
-    found: list[Any] = trt.backend.layer_times(engine, context, run, 2)
+    found: list[Any] = trt.layers.layer_times(engine, context, run, 2)
     assert [call is None for call in calls] == [True, False, False], "the first run is not counted"
     assert inspector.execution_context is context
     return found
