@@ -35,7 +35,7 @@ class Rule(Section):
     one_of: Annotated[tuple[Text, ...], Field(min_length=1, max_length=10_000)] | None = None
     """The values that the field may have, such as a list of lots."""
     catalogue: Text | None = None
-    """The product's name as the catalogue has it, where print may differ a little, but in no number."""
+    """The product's name as the catalogue has it, or its id there; print may differ a little, but in no number."""
     gs1: Annotated[tuple[ApplicationIdentifier, ...], Field(min_length=1, max_length=64)] | None = None
     """Application identifiers, such as "01" and "17", that a GS1 code must hold with right check digits and dates."""
     equals: Reference | None = None

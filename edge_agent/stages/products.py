@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from edge_agent.records import DOUBTFUL, Field
+from edge_agent.records import DOUBTFUL, FROM_CATALOGUE, Field
 from edge_agent.stages.catalogue import Catalogue, Match
 from edge_agent.stages.field_values import UNNAMED_DATE
 from edge_agent.stages.found_values import Label
@@ -14,7 +14,6 @@ PRODUCT_NAME = "product_name"
 PRODUCT_ID = "product_id"
 NOT_IN_CATALOGUE = "not_in_catalogue"
 AMBIGUOUS = "ambiguous"
-FROM_CATALOGUE = "from_catalogue"
 # what may stand in the line of a product's name without naming it something else
 _BESIDE = frozenset({PRODUCT_NAME, "weight_volume", UNNAMED_DATE})
 MIN_LETTERS = 4

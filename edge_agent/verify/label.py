@@ -10,6 +10,9 @@ from edge_agent.settings.date_rule import DATE_FIELDS
 from edge_agent.stages.dates import same_date
 from edge_agent.stages.label_date import MONTH
 
+CODE = "barcode_digits"
+GTIN_DIGITS = (8, 12, 13, 14)
+
 
 @dataclass(frozen=True)
 class Label:
@@ -49,8 +52,8 @@ class Label:
         """The field that a reference names: `code.lot` that of a code, `print.lot` a printed one, `lot` a code's where
         there is one. Of several a certain one, then the surest; None where there is none.
 
-        A label has one lot, serial number and date of a kind: where certain ones differ, the others are alternatives
-        of the surest, which is then ambiguous.
+        A label has one lot, serial number, product's number and date of a kind: where certain ones differ, the others
+        are alternatives of the surest, which is then ambiguous.
         """
         side, _, name = reference.rpartition(".")
         found = [
@@ -59,7 +62,7 @@ class Label:
             if each.name == name and (not side or (each.source == "barcode") == (side == "code"))
         ]
         best = max(found, key=lambda f: (f.source == "barcode", f.certain, bool(f.value), f.confidence), default=None)
-        if best is None or not best.certain or name not in ONE_OF_A_KIND:
+        if best is None or not best.certain or name not in {*ONE_OF_A_KIND, CODE}:
             return best
         rivals = dict.fromkeys(f.value for f in found if f.source == best.source and f.certain and not _agree(f, best))
         return replace(best, flags=(*best.flags, "ambiguous"), alternatives=tuple(rivals)) if rivals else best
@@ -69,7 +72,17 @@ def _agree(one: Field, two: Field) -> bool:
     """Whether two fields of one name can be said of one item."""
     if one.name in DATE_FIELDS:
         return same_date(one.value, two.value, by_month=MONTH in one.flags or MONTH in two.flags)
+    if one.name == CODE:  # a code that names no product, such as a pallet's, is no other one's
+        numbers = {product_number(one.value), product_number(two.value)}
+        return len(numbers) == 1 or None in numbers
     return one.value == two.value
+
+
+def product_number(value: str) -> str | None:
+    """The product's number in a value of `barcode_digits`, alone or as element 01 of GS1's (`01=...;17=...`), with 14
+    digits however many are printed; None where it has none."""
+    number = dict(each.partition("=")[::2] for each in value.split(";")).get("01", value)
+    return number.zfill(GTIN_DIGITS[-1]) if number.isdigit() and len(number) in GTIN_DIGITS else None
 
 
 def region_of(field: Field, lines: Sequence[TextLine], codes: Sequence[Code]) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache, partial
@@ -16,14 +16,14 @@ from functools import lru_cache, partial
 from rapidfuzz import fuzz
 
 from edge_agent.patterns import Pattern
-from edge_agent.records import INFORMING_FLAGS, Code, Field, Reason, TextLine, Verdict
+from edge_agent.records import FROM_CATALOGUE, INFORMING_FLAGS, Code, Field, Reason, TextLine, Verdict
 from edge_agent.settings.date_rule import DATE_FIELDS, Comparison, DateRule, DateSide, field_name
 from edge_agent.settings.expected import MAX_RULES, Rule
 from edge_agent.stages.dates import gs1_date, same_date
 from edge_agent.stages.label_date import MONTH, DateRules
 from edge_agent.stages.label_text import label_text, skeleton
 from edge_agent.stages.product_numbers import contradict, numbers_of
-from edge_agent.verify.label import Label
+from edge_agent.verify.label import CODE, Label, product_number
 
 ALIKE = 0.6  # a text this like the expected one is that text, misprinted or misread; below, another
 CATALOGUE_ALIKE = 0.85  # of skeletons: 60 entries under noise of 9.6 % CER were told apart from there on
@@ -105,9 +105,10 @@ def _read(rule: Rule, label: Label, today: Today) -> Reason:
 
 def _text(rule: Rule, label: Label, today: Today) -> Reason:
     assert rule.text is not None
+    if (name := rule.name) is not None:
+        said = _said(name, rule.text)
+        return _of_field(rule, label.field(name), rule.text, lambda value: not said.isdisjoint(_said(name, value)))
     wanted = _plain(rule.text)
-    if rule.name is not None:
-        return _of_field(rule, label.field(rule.name), rule.text, lambda value: wanted in map(_plain, said_by(value)))
     if (standing := _standing(label.lines, partial(_places, rule.text))) is not None:
         return _reason(rule, rule.text, rule.text if standing.certain else standing.text, *_outcome(standing))
     return _nearest(rule, rule.text, label.lines, lambda text: fuzz.ratio(_plain(text), wanted) / 100)
@@ -173,39 +174,71 @@ def _words_of(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _one_of(rule: Rule, label: Label, today: Today) -> Reason:
-    assert rule.name is not None and rule.one_of is not None
-    values = _plain_values(rule.one_of)
+    name = rule.name
+    assert name is not None and rule.one_of is not None
+    values = _values_said(name, rule.one_of)
     expected = ", ".join(rule.one_of[:5]) + (f", ... ({len(rule.one_of)})" if len(rule.one_of) > 5 else "")
-    return _of_field(
-        rule, label.field(rule.name), expected, lambda value: not values.isdisjoint(map(_plain, said_by(value)))
-    )
+    return _of_field(rule, label.field(name), expected, lambda value: not values.isdisjoint(_said(name, value)))
 
 
 @lru_cache(maxsize=MAX_RULES)
-def _plain_values(values: tuple[str, ...]) -> frozenset[str]:
+def _values_said(name: str, values: tuple[str, ...]) -> frozenset[str]:
     """Made once of a list: it may have 10 000 lots, and is asked at every reading."""
-    return frozenset(map(_plain, values))
+    return frozenset(said for value in values for said in _said(name, value))
 
 
-def said_by(value: str) -> tuple[str, ...]:
-    """What a field's value says: itself, and of a GS1 element string (`01=...;17=...`) the product's number, too."""
-    elements = dict(each.partition("=")[::2] for each in value.split(";"))
-    return (value, elements["01"]) if elements.get("01") else (value,)
+def _said(name: str, value: str) -> frozenset[str]:
+    """What a field's value says, as it is compared: of a bar code, or a GS1 element string (`01=...;17=...`), the
+    product's number too, of 14 digits however many are printed."""
+    plain = _plain(value)
+    number = product_number(plain) if name.endswith(CODE) else None
+    return frozenset({plain} if number is None else {plain, number})
 
 
 def _catalogue(rule: Rule, label: Label, today: Today) -> Reason:
-    """Words may differ a little, numbers and units not: `TD-700` is no `TD-500`."""
+    """What the catalogue of the settings says of a line counts; it knows the twins. Of what it does not know words may
+    differ a little, numbers and units not: `TD-700` is no `TD-500`."""
     entry = rule.catalogue
     assert entry is not None
     if rule.name is not None:
-        return _of_field(rule, label.field(rule.name), entry, lambda value: _is_entry(value, entry))
+        field = label.field(rule.name)
+        known = field is not None and FROM_CATALOGUE in field.flags
+        return _of_field(
+            rule, field, entry, lambda value: _plain(value) == _plain(entry) if known else _is_entry(value, entry)
+        )
+    products = [field for field in label.fields if FROM_CATALOGUE in field.flags]
+    if sure := next((each for each in products if each.certain and _plain(each.value) == _plain(entry)), None):
+        return _reason(rule, entry, sure.text, "PASS")
     pairs = [_joined(one, two) for one, two in zip(label.lines, label.lines[1:], strict=False)]
-    named = [line for line in [*label.lines, *pairs] if _is_entry(line.text, entry)]
+    named = [line for line in [*label.lines, *pairs] if _may_be_entry(line.text, entry, products)]
     if named:
-        sure = next((line for line in named if not _number_in_doubt(line)), None)
-        text = (sure or named[0]).text
-        return _reason(rule, entry, text, *(("PASS", None) if sure is not None else ("NO_READ", "uncertain")))
-    return _nearest(rule, entry, label.lines, lambda text: _likeness(text, entry))
+        clear = next((line for line in named if not _number_in_doubt(line)), None)
+        text = (clear or named[0]).text
+        return _reason(rule, entry, text, *(("PASS", None) if clear is not None else ("NO_READ", "uncertain")))
+    return _of_products(rule, entry, products) or _nearest(
+        rule, entry, label.lines, lambda text: _likeness(text, entry)
+    )
+
+
+def _may_be_entry(text: str, entry: str, products: Sequence[Field]) -> bool:
+    """Whether a text is the entry by its likeness, where the catalogue does not say that it is something else."""
+    if not _is_entry(text, entry):
+        return False
+    told = any(product.text in text or text in product.text for product in products)
+    return not told or skeleton(text).chars == skeleton(entry).chars
+
+
+def _of_products(rule: Rule, entry: str, products: Sequence[Field]) -> Reason | None:
+    """What products that the catalogue knows say of an entry that is none of them for certain; None where they say
+    nothing."""
+    for product in products:
+        ways = (product.value, *product.alternatives)
+        if _plain(entry) in map(_plain, ways):
+            why = "ambiguous" if len(ways) > 1 else "uncertain"
+            seen = " or ".join(ways) if len(ways) > 1 else f"{product.value} ({doubts_of(product)})"
+            return _reason(rule, entry, seen, "NO_READ", why)
+    other = next((product for product in products if product.certain), None)
+    return None if other is None else _reason(rule, entry, other.value, "FAIL", "differs")
 
 
 def _joined(one: TextLine, two: TextLine) -> TextLine:
@@ -299,7 +332,7 @@ def _same(value: str, field: Field | None, other: Field) -> bool:
     if field is not None and {field.name, other.name} <= set(DATE_FIELDS):
         by_month = MONTH in field.flags or MONTH in other.flags
         return same_date(value, other.value, by_month=by_month)
-    return _plain(value) == _plain(other.value)
+    return not _said(other.name, value).isdisjoint(_said(other.name, other.value))
 
 
 # Dates

@@ -199,6 +199,93 @@ def test_catalogue_entry_may_be_misread_but_no_number_of_it() -> None:
     assert judged(rule, lines=(line("Grinder TD-500 Blue"),)).verdict == "FAIL"
 
 
+def product(value: str, *others: str, name: str = "product_name", text: str = "", **more: Any) -> Field:
+    flags = (*(("ambiguous",) if others else ()), "from_catalogue")
+    return field(name, value, **{"text": text or value, "alternatives": others, "flags": flags, **more})
+
+
+def test_catalogue_of_the_settings_knows_twins_and_ids() -> None:
+    line_b = (line("Balm Forte B 30 ml"),)
+    b = (product("Balm Forte B 30 ml"), product("P-2", name="product_id", text="Balm Forte B 30 ml"))
+    rule_a, rule_b = {"catalogue": "Balm Forte A 30 ml"}, {"catalogue": "Balm Forte B 30 ml"}
+    assert judged(rule_a, lines=line_b).verdict == "PASS", "likeness alone takes one twin for the other"
+    reason = judged(rule_a, lines=line_b, fields=b).reasons[0]
+    assert (reason.verdict, reason.why, reason.seen) == ("FAIL", "differs", "Balm Forte B 30 ml")
+    assert judged(rule_b, lines=line_b, fields=b).verdict == "PASS"
+    for rule in ({"catalogue": "P-2"}, {"field": "product_id", "catalogue": "P-2"}):
+        assert judged(rule, lines=line_b, fields=b).verdict == "PASS"
+    for rule in (
+        {"catalogue": "P-1"},
+        {"field": "product_id", "catalogue": "P-1"},
+        {"field": "product", "catalogue": "Balm Forte A 30 ml"},
+    ):
+        assert judged(rule, lines=line_b, fields=b).verdict == "FAIL"
+    assert judged({"catalogue": "P-2"}, lines=line_b).reasons[0].why == "absent", "no catalogue, no ids"
+
+
+def test_product_that_may_be_its_twin_passes_for_neither() -> None:
+    lines = (line("Balm Forte 30 ml"), line("LOT A7"))
+    either = (
+        product("Balm Forte A 30 ml", "Balm Forte B 30 ml", text="Balm Forte 30 ml"),
+        product("P-1", "P-2", name="product_id", text="Balm Forte 30 ml"),
+    )
+    for entry in ("Balm Forte A 30 ml", "Balm Forte B 30 ml", "P-1", "P-2"):
+        reason = judged({"catalogue": entry}, lines=lines, fields=either).reasons[0]
+        assert (reason.verdict, reason.why) == ("NO_READ", "ambiguous")
+        assert " or " in reason.seen
+    neither = judged({"catalogue": "Balm Forte C 30 ml"}, lines=lines, fields=either)
+    assert neither.verdict == "FAIL", "whichever it is, it is not this one"
+
+
+def test_entry_that_the_catalogue_does_not_have_still_passes_by_its_own_words() -> None:
+    lines = (line("Balm Forte A 30 ml"), line("Rye Crisps"))
+    twin = (product("Balm Forte B 30 ml", text="Balm Forte A 30 ml"),)
+    assert judged({"catalogue": "Balm Forte A 30 ml"}, lines=lines, fields=twin).verdict == "PASS"
+    assert judged({"catalogue": "Rye Crispz"}, lines=lines, fields=twin).verdict == "PASS"
+    doubted = (product("Rye Crisps", flags=("doubtful", "from_catalogue")),)
+    assert (
+        judged({"catalogue": "Rye Crisps"}, lines=(line("Rye Crisps, cut", flags=("cut",)),), fields=doubted)
+        .reasons[0]
+        .why
+        == "uncertain"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected", "verdict"),
+    [
+        ("036000291452", "0036000291452", "PASS"),
+        ("04006381333931", "4006381333931", "PASS"),
+        ("4006381333931", "4 006381 333931", "PASS"),
+        ("01=04006381333931;17=270831", "4006381333931", "PASS"),
+        ("96385074", "00000096385074", "PASS"),
+        ("02=04006381333931;37=24", "4006381333931", "FAIL"),
+        ("14006381333938", "4006381333931", "FAIL"),
+        ("00=340123450000000017", "340123450000000017", "FAIL"),
+    ],
+)
+def test_product_s_number_is_the_same_however_many_digits_it_is_printed_with(
+    seen: str, expected: str, verdict: str
+) -> None:
+    coded = field("barcode_digits", seen, source="barcode", lines=(), codes=(0,))
+    for rule in ({"field": "gtin", "text": expected}, {"field": "code.gtin", "one_of": ["96385081", expected]}):
+        assert judged(rule, fields=(coded,), codes=(code("x"),)).verdict == verdict
+    printed = field("barcode_digits", expected.replace(" ", ""))
+    equal = {"field": "print.gtin", "equals": "code.gtin"}
+    assert judged(equal, fields=(coded, printed), codes=(code("x"),)).verdict == verdict
+
+
+def test_codes_of_several_products_pass_for_none_and_a_pallet_s_is_no_product_s() -> None:
+    def coded(value: str) -> Field:
+        return field("barcode_digits", value, source="barcode", lines=(), codes=(0,))
+
+    rule, pallet = {"field": "gtin", "text": "4006381333931"}, coded("00=340123450000000017")
+    both = (coded("4006381333931"), coded("01=04006381333931;10=A"), pallet)
+    assert judged(rule, fields=both, codes=(code("x"),)).verdict == "PASS"
+    several = judged(rule, fields=(*both, coded("96385074")), codes=(code("x"),)).reasons[0]
+    assert (several.verdict, several.why) == ("NO_READ", "ambiguous")
+
+
 def test_gs1_code_holds_its_identifiers_with_right_check_digits_and_dates() -> None:
     rule = {"gs1": ["01", "17", "10"]}
     assert judged(rule, codes=(code(GS1),)).verdict == "PASS"
