@@ -30,7 +30,7 @@ from edge_agent.remote.bucket import Bucket
 from edge_agent.settings.expected import Rules
 from edge_agent.settings.scalars import Name
 from edge_agent.settings.section import Section
-from edge_agent.settings.strict_yaml import parse_json
+from edge_agent.settings.strict_json import parse_json
 from edge_agent.settings.validation import Origin, validated
 from edge_agent.verify.expectation import Expectation, of_camera, rule_to_json
 

@@ -24,7 +24,7 @@ from edge_agent.remote.bucket import Bucket
 from edge_agent.remote.commands import COMMANDS, Busy, Command, Desk
 from edge_agent.remote.seen_ids import Seen, SeenIds
 from edge_agent.settings.remote import RemoteConfig
-from edge_agent.settings.strict_yaml import parse_json
+from edge_agent.settings.strict_json import parse_json
 from edge_agent.settings.validation import Origin, validated
 from edge_agent.transports.base import Inbound
 

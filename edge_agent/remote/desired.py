@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from edge_agent.errors import ConfigError
 from edge_agent.settings.problems import kind_of, shown_key
-from edge_agent.settings.strict_yaml import parse_json
+from edge_agent.settings.strict_json import parse_json
 
 ORIGIN = "config/desired"
 MAX_VERSION = 2**53 - 1  # what every JSON reader holds exactly

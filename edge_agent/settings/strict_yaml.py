@@ -1,4 +1,4 @@
-"""Strict YAML and JSON: plain values, or a refusal that names file, line, key and cure.
+"""Strict YAML: plain values, or a refusal that names file, line, key and cure.
 
 YAML 1.1 turns some words and numbers into something else than they look like (`NO`, `0012`, `22:00`, `2026-01-01`),
 drops the first of two equal keys, and lets a few bytes of aliases grow into gigabytes. All of that is refused here;
@@ -7,9 +7,6 @@ what remains is text, whole numbers, finite numbers, true, false, null, lists an
 
 from __future__ import annotations
 
-import codecs
-import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,13 +15,13 @@ from typing import Any
 import yaml
 
 from edge_agent.errors import ConfigError
+from edge_agent.settings.plain_scalar import Trap, plain_scalar
 from edge_agent.settings.problems import KeyPath, Problem, kind_of, listed, shown, shown_key
+from edge_agent.settings.strict_text import CONTROL, MAX_BYTES, MAX_DEPTH, Refused, check_characters, decoded
 
-MAX_BYTES = 65_536
 MAX_ALIASES = 32
-MAX_DEPTH = 20
 MAX_NODES = 20_000  # values after aliases are followed
-MAX_DIGITS = 18  # of a whole number: fits int64; longer ones are identifiers, and those are text
+_TEXT_AS_KEYS = frozenset({"<<", "y"})  # y beside x: no reader of YAML 1.1 in use takes that key for a boolean
 
 
 @dataclass(frozen=True)
@@ -69,90 +66,19 @@ def parse_document(
     Raises ConfigError only where no document can be made: encoding, syntax, caps, no mapping at the top.
     """
     try:
-        text = _decoded(raw, max_bytes)
-        _check_characters(text)
+        text = decoded(raw, max_bytes)
+        check_characters(text)
         node = _composed(text, max_aliases, max_depth)
         builder = _Builder(max_depth)
         values = {} if node is None else builder.mapping(node, ())
-    except _Refused as exc:
+    except Refused as exc:
         raise ConfigError(listed(origin, [exc.problem])) from None
     return Document(origin, values, builder.lines, tuple(builder.problems))
-
-
-def parse_json(raw: bytes, origin: str, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
-    """The object that the JSON text `raw` (UTF-8) holds.
-
-    Raises ConfigError for anything else: not-a-number, infinity, numbers beyond a double, an equal key twice, control
-    characters, lone surrogates, depth, size.
-    """
-    try:
-        text = _decoded(raw, max_bytes)
-        _check_json_depth(text, max_depth)
-        values = json.loads(
-            text,
-            object_pairs_hook=_json_object,
-            parse_constant=_json_constant,
-            parse_float=_json_float,
-            parse_int=_json_int,
-        )
-        _check_json_texts(values)
-    except json.JSONDecodeError as exc:
-        raise ConfigError(f"{origin}:{exc.lineno}: is not JSON: {exc.msg}, column {exc.colno}") from None
-    except _Refused as exc:
-        raise ConfigError(listed(origin, [exc.problem])) from None
-    if not isinstance(values, dict):
-        raise ConfigError(f"{origin}: the top is {kind_of(values)}; expected an object, {{...}}")
-    return values
 
 
 def dump(values: Mapping[str, Any]) -> str:
     """`values` as YAML that `parse` reads back the same: what would be read as something else is in quotes."""
     return yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)
-
-
-class _Refused(Exception):
-    """Ends the reading: there is no document."""
-
-    def __init__(self, line: int, text: str, path: KeyPath = ()) -> None:
-        super().__init__(text)
-        self.problem = Problem(line, path, text)
-
-
-# --- bytes to text ---
-
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
-
-
-def _decoded(raw: bytes, max_bytes: int) -> str:
-    if len(raw) > max_bytes:
-        raise _Refused(0, f"is larger than {max_bytes} bytes; expected a short text of settings")
-    mark, encoding = next((bom for bom in _BOMS if raw.startswith(bom[0])), (b"", "utf-8"))
-    body = raw[len(mark) :]
-    try:
-        return body.decode(encoding)
-    except UnicodeDecodeError as exc:
-        line = body[: exc.start].decode(encoding, "replace").count("\n") + 1
-        byte = body[exc.start]
-        raise _Refused(line, f"byte 0x{byte:02x} is not {encoding.upper()}; save the file as UTF-8") from None
-
-
-def _check_characters(text: str) -> None:
-    found = _CONTROL.search(text)
-    if found is None:
-        return
-    line = text.count("\n", 0, found.start()) + 1
-    advice = "save the file as UTF-8" if found.group() == "\0" else "remove it"
-    raise _Refused(line, f"control character U+{ord(found.group()):04X}; {advice}")
-
-
-# --- text to nodes ---
 
 
 class _Loader(yaml.SafeLoader):
@@ -172,9 +98,9 @@ class _Loader(yaml.SafeLoader):
             self._count_alias(event, line)
             return super().compose_node(parent, index)
         if event.tag is not None:
-            raise _Refused(line, "tags (!...) are not allowed; text that begins with ! must be in quotes")
+            raise Refused(line, "tags (!...) are not allowed; text that begins with ! must be in quotes")
         if self._depth >= self._max_depth:
-            raise _Refused(line, f"is nested deeper than {self._max_depth} levels")
+            raise Refused(line, f"is nested deeper than {self._max_depth} levels")
         self._depth += 1
         anchor = event.anchor
         if anchor is not None:
@@ -183,15 +109,15 @@ class _Loader(yaml.SafeLoader):
         self._open_anchors.discard(anchor)
         self._depth -= 1
         if anchor is not None and isinstance(node, yaml.ScalarNode) and node.value == "" and node.style is None:
-            raise _Refused(line, "an anchor (&) without a value; text that begins with & must be in quotes")
+            raise Refused(line, "an anchor (&) without a value; text that begins with & must be in quotes")
         return node
 
     def _count_alias(self, event: yaml.AliasEvent, line: int) -> None:
         if event.anchor in self._open_anchors:
-            raise _Refused(line, "an alias (*) stands inside what it refers to; write the values out")
+            raise Refused(line, "an alias (*) stands inside what it refers to; write the values out")
         self._aliases_left -= 1
         if self._aliases_left < 0:
-            raise _Refused(line, f"more than {self._max_aliases} aliases (*); write the values out")
+            raise Refused(line, f"more than {self._max_aliases} aliases (*); write the values out")
 
 
 # what PyYAML says -> what it means to the one who edits; its words may repeat a value, ours do not
@@ -228,12 +154,12 @@ def _composed(text: str, max_aliases: int, max_depth: int) -> yaml.MappingNode |
         node = loader.get_node() if loader.check_node() else None
         if loader.check_event(yaml.DocumentStartEvent):
             line = loader.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
-            raise _Refused(line, "a second document (---) begins; expected one only")
+            raise Refused(line, "a second document (---) begins; expected one only")
     except yaml.MarkedYAMLError as exc:
         raise _syntax_refused(exc) from None
     except (ValueError, OverflowError):  # chr() of an escape such as \U00110000, int() of a directive's digits
         line = loader.line + 1
-        raise _Refused(line, "an escape or number that YAML cannot take; use single quotes, or \\\\") from None
+        raise Refused(line, "an escape or number that YAML cannot take; use single quotes, or \\\\") from None
     finally:
         loader.dispose()
     if isinstance(node, yaml.MappingNode):
@@ -241,79 +167,18 @@ def _composed(text: str, max_aliases: int, max_depth: int) -> yaml.MappingNode |
     if node is None or (isinstance(node, yaml.ScalarNode) and node.value == "" and node.style is None):
         return None
     kind = "a list" if isinstance(node, yaml.SequenceNode) else "a single value"
-    raise _Refused(node.start_mark.line + 1, f"the top is {kind}; expected `key: value` lines")
+    raise Refused(node.start_mark.line + 1, f"the top is {kind}; expected `key: value` lines")
 
 
-def _syntax_refused(exc: yaml.MarkedYAMLError) -> _Refused:
+def _syntax_refused(exc: yaml.MarkedYAMLError) -> Refused:
     mark = exc.problem_mark or exc.context_mark
     line = mark.line + 1 if mark is not None else 0
     said = f"{exc.problem or ''} {exc.context or ''}"
     for pattern, meaning in _SYNTAX:
         match = re.search(pattern, said)
         if match:
-            return _Refused(line, "is not YAML: " + meaning.format(**match.groupdict()))
-    return _Refused(line, "is not YAML; check quotes, colons and indentation")
-
-
-# --- nodes to values ---
-
-_BOOLEAN_WORD = re.compile(r"y|yes|n|no|on|off", re.IGNORECASE)
-_TEXT_AS_KEYS = frozenset({"<<", "y"})  # y beside x: no reader of YAML 1.1 in use takes that key for a boolean
-_WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
-_NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_CONSTANTS: Mapping[str, bool | None] = {
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-}
-_TRAPS = (
-    (re.compile(r"[-+]?\.(?:inf|nan)", re.IGNORECASE), "is not a finite number; write a number"),
-    (
-        re.compile(r"[-+]?[0-9][0-9_]*(?::[0-9_]+)+(?:\.[0-9_]*)?"),
-        "is a number in base 60 to YAML 1.1; put it in quotes",
-    ),
-    (
-        re.compile(r"[-+]?0(?:[xX][0-9a-fA-F_]+|[oO][0-7_]+|[bB][01_]+)"),
-        "is a hexadecimal, octal or binary number to some YAML; put it in quotes, or write a decimal number",
-    ),
-    (
-        re.compile(r"[-+]?[0-9.]*[0-9]_[0-9_.]*(?:[eE][-+]?[0-9]+)?"),
-        "is a number to YAML 1.1, which ignores the underscores; put it in quotes, or write the digits alone",
-    ),
-    (
-        re.compile(r"[-+]?0[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?"),
-        "has a leading zero, which makes it octal to YAML 1.1; put it in quotes, or leave the zeros out",
-    ),
-)
-
-
-class _Trap(Exception):
-    """A plain scalar that is not what it looks like; the text says what to do."""
-
-
-def _plain(text: str, tag: str) -> str | int | float | bool | None:
-    """The value of an unquoted scalar. Raises _Trap. `tag` is what YAML 1.1 takes it for."""
-    if text in _CONSTANTS:
-        return _CONSTANTS[text]
-    if _BOOLEAN_WORD.fullmatch(text):
-        raise _Trap("is true or false to YAML 1.1; put it in quotes, or write true or false")
-    for pattern, advice in _TRAPS:
-        if pattern.fullmatch(text):
-            raise _Trap(advice)
-    if _WHOLE.fullmatch(text):
-        if len(text.lstrip("+-")) > MAX_DIGITS:
-            raise _Trap(f"has more than {MAX_DIGITS} digits; put it in quotes")
-        return int(text)
-    if _NUMBER.fullmatch(text):
-        number = float(text)
-        if not math.isfinite(number):
-            raise _Trap("is too large a number; write a smaller one, or put it in quotes")
-        return number
-    if tag == "tag:yaml.org,2002:timestamp":
-        raise _Trap("is a date to YAML 1.1; put it in quotes")
-    if tag != "tag:yaml.org,2002:str":
-        raise _Trap("has a meaning of its own in YAML 1.1; put it in quotes")
-    return text
+            return Refused(line, "is not YAML: " + meaning.format(**match.groupdict()))
+    return Refused(line, "is not YAML; check quotes, colons and indentation")
 
 
 @dataclass
@@ -326,16 +191,16 @@ class _Builder:
     nodes_left: int = MAX_NODES
 
     def value(self, node: yaml.Node, path: KeyPath) -> Any:
-        """The node's value. Raises _Trap for a scalar that is refused."""
+        """The node's value. Raises Trap for a scalar that is refused."""
         self._count(node, path)
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
             return [self._item(item, (*path, index)) for index, item in enumerate(node.value)]
-        if _CONTROL.search(node.value):
-            raise _Trap("holds a control character; remove it")
+        if CONTROL.search(node.value):
+            raise Trap("holds a control character; remove it")
         plain = isinstance(node, yaml.ScalarNode) and node.style is None
-        return _plain(node.value, node.tag) if plain else node.value
+        return plain_scalar(node.value, node.tag) if plain else node.value
 
     def mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         """The mapping's own keys over those that it merges (<<)."""
@@ -362,7 +227,7 @@ class _Builder:
             self.lines[here] = first_line[key]
             try:
                 values[key] = self.value(value_node, here)
-            except _Trap as trap:
+            except Trap as trap:
                 values.pop(key, None)
                 self._note(value_node, here, trap)
         return values
@@ -383,7 +248,7 @@ class _Builder:
         self.lines[path] = node.start_mark.line + 1
         try:
             return self.value(node, path)
-        except _Trap as trap:
+        except Trap as trap:
             self._note(node, path, trap)
             return None
 
@@ -393,14 +258,14 @@ class _Builder:
             self.problems.append(Problem(line, path, "a list or mapping cannot be a key; expected text"))
             return None
         text: str = node.value
-        if _CONTROL.search(text):
+        if CONTROL.search(text):
             self.problems.append(Problem(line, path, "a key holds a control character; remove it"))
             return None
         if node.style is not None or text in _TEXT_AS_KEYS:
             return text
         try:
-            value = _plain(text, node.tag)
-        except _Trap as trap:
+            value = plain_scalar(text, node.tag)
+        except Trap as trap:
             self.problems.append(Problem(line, (*path, text), f"the key {shown_key(text)} {trap}"))
             return None
         if isinstance(value, str):
@@ -411,75 +276,16 @@ class _Builder:
         self.problems.append(Problem(line, (*path, text), what))
         return None
 
-    def _note(self, node: yaml.Node, path: KeyPath, trap: _Trap) -> None:
+    def _note(self, node: yaml.Node, path: KeyPath, trap: Trap) -> None:
         self.problems.append(Problem(node.start_mark.line + 1, path, f"{shown(path, node.value)} {trap}"))
 
     def _count(self, node: yaml.Node, path: KeyPath) -> None:
         line = node.start_mark.line + 1
         if len(path) > self.max_depth:
-            raise _Refused(line, f"is nested deeper than {self.max_depth} levels")
+            raise Refused(line, f"is nested deeper than {self.max_depth} levels")
         self.nodes_left -= 1
         if self.nodes_left < 0:
-            raise _Refused(line, f"holds more than {MAX_NODES} values once aliases (*) are followed; write fewer")
-
-
-# --- JSON ---
-
-
-def _check_json_depth(text: str, max_depth: int) -> None:
-    """The C scanner of json recurses: thousands of brackets would raise RecursionError."""
-    depth = 0
-    for match in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[{\]}]', text, re.DOTALL):
-        if match.group() in ("[", "{"):
-            depth += 1
-            if depth > max_depth:
-                line = text.count("\n", 0, match.start()) + 1
-                raise _Refused(line, f"is nested deeper than {max_depth} levels")
-        elif match.group() in ("]", "}"):
-            depth -= 1
-
-
-def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in values:
-            raise _Refused(0, f"key {shown_key(key)} is twice in one object; keep one of them")
-        values[key] = value
-    return values
-
-
-def _json_constant(word: str) -> float:
-    raise _Refused(0, f"{word} is not JSON and not a finite number; write a number")
-
-
-def _json_float(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise _Refused(0, "a number is too large; write a smaller one")
-    return number
-
-
-def _json_int(text: str) -> int:
-    if len(text.lstrip("-")) > MAX_DIGITS:
-        raise _Refused(0, f"a whole number has more than {MAX_DIGITS} digits; write it as text, in quotes")
-    return int(text)
-
-
-def _check_json_texts(value: Any, path: KeyPath = ()) -> None:
-    """Raises for a control character or lone surrogate in any key or text."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if _CONTROL.search(key):
-                raise _Refused(0, "a key holds a control character; remove it", path)
-            _check_json_texts(item, (*path, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            _check_json_texts(item, (*path, index))
-    elif isinstance(value, str) and _CONTROL.search(value):
-        raise _Refused(0, "holds a control character; remove it", path)
-
-
-# --- values to YAML ---
+            raise Refused(line, f"holds more than {MAX_NODES} values once aliases (*) are followed; write fewer")
 
 
 class _Dumper(yaml.SafeDumper):
@@ -492,8 +298,8 @@ class _Dumper(yaml.SafeDumper):
 def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     tag = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
     try:
-        style = None if _plain(text, tag) == text else '"'
-    except _Trap:
+        style = None if plain_scalar(text, tag) == text else '"'
+    except Trap:
         style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
