@@ -87,9 +87,10 @@ def test_last_lines_are_the_end_without_control_characters(tmp_path: Path) -> No
 def test_settings_for_another_agent_stay_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EDGE_AGENT_MQTT__HOST", "broker.plant.local")
     monkeypatch.setenv("SOMETHING_ELSE", "kept")
-    script = "import os; print('seen', *(n for n in os.environ if n.startswith(('EDGE_AGENT', 'SOMETHING'))))"
+    script = "import os; print(*(n for n in os.environ if n.startswith(('EDGE_AGENT', 'SOMETHING'))), 'seen', sep=',')"
     with started("env", [sys.executable, "-c", script], tmp_path / "log") as child:
-        assert wait_for(child, "seen") == "seen SOMETHING_ELSE"
+        assert wait_until(lambda: "seen" in "".join(child.last_lines()))
+        assert child.last_lines() == ["SOMETHING_ELSE,seen"]
 
 
 def test_closing_twice_does_nothing(tmp_path: Path) -> None:

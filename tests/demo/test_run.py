@@ -31,15 +31,20 @@ def scripted(behaviour: str = "reads") -> tuple[str, ...]:
     return (sys.executable, str(SCRIPT), behaviour)
 
 
-def children() -> list[psutil.Process]:
-    return [p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE]
+Children = Callable[[], list[psutil.Process]]
 
 
 @pytest.fixture(autouse=True)
-def _no_child_outlives_the_demo() -> Iterator[None]:
-    before = {p.pid for p in children()}
-    yield
-    assert {p.pid for p in children()} <= before
+def children() -> Iterator[Children]:
+    """The processes that were started since the test began and live; none outlives the demo."""
+    before = set(psutil.Process().children(recursive=True))
+
+    def started() -> list[psutil.Process]:
+        now = set(psutil.Process().children(recursive=True)) - before
+        return [process for process in now if process.status() != psutil.STATUS_ZOMBIE]
+
+    yield started
+    assert started() == []
 
 
 @pytest.fixture
@@ -139,7 +144,7 @@ def test_ctrl_c_ends_everything_at_once_with_a_summary(
 
 
 def test_ctrl_c_before_the_first_reading_is_no_failure(
-    options: DemoOptions, capsys: pytest.CaptureFixture[str]
+    options: DemoOptions, children: Children, capsys: pytest.CaptureFixture[str]
 ) -> None:
     silent = (sys.executable, "-c", "import time; time.sleep(60)")
     interrupt_when(lambda: len(children()) >= 2)
@@ -196,7 +201,9 @@ def test_an_agent_that_reads_nothing_is_given_up(
     assert "no reading for" in capsys.readouterr().err
 
 
-def test_a_broker_that_dies_is_noticed(options: DemoOptions, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broker_that_dies_is_noticed(
+    options: DemoOptions, children: Children, capsys: pytest.CaptureFixture[str]
+) -> None:
     def kill_broker() -> None:
         deadline = time.monotonic() + 20
         while "line1  #" not in capsys.readouterr().out and time.monotonic() < deadline:
@@ -210,7 +217,9 @@ def test_a_broker_that_dies_is_noticed(options: DemoOptions, capsys: pytest.Capt
     assert "ended with code" in capsys.readouterr().err
 
 
-def test_keep_leaves_the_agent_running_until_ctrl_c(options: DemoOptions, capsys: pytest.CaptureFixture[str]) -> None:
+def test_keep_leaves_the_agent_running_until_ctrl_c(
+    options: DemoOptions, children: Children, capsys: pytest.CaptureFixture[str]
+) -> None:
     seen: list[int] = []
 
     def kept() -> bool:
