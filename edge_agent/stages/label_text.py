@@ -92,6 +92,8 @@ def _plain(char: str) -> str:
         return "\ufffd"
     if char in _DASHES:
         return _DASHES[char]
+    if category == "Nd":  # Arabic, Devanagari, Thai ...: a digit is one, whoever writes it
+        return str(unicodedata.decimal(char))
     form = unicodedata.decomposition(char)
     # Circled digits and vulgar fractions would fuse with the digits beside them: 1½ is not 11/2.
     if form.startswith(("<circle>", "<fraction>")):
