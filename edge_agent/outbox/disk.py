@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edge_agent.clock import DeviceClock
+from edge_agent.outbox.ages import Ages
 from edge_agent.outbox.base import Entry, OutboxStats, cost_bytes, is_state
 from edge_agent.outbox.counts import Counts
 from edge_agent.outbox.lanes import Lanes
@@ -60,11 +61,8 @@ class Limits:
 
 
 class DiskOutbox:
-    """An Outbox in an SQLite file at `path`; beyond its bounds the oldest reading goes first.
-
-    Age is counted by the monotonic clock; for readings from before this boot by the time of day, if that was trusted
-    when they came and is now, compared once: a later jump changes no age. `tell` is called from the writer's thread.
-    """
+    """An Outbox in an SQLite file at `path`; beyond its bounds the oldest reading goes first. `tell` is called from the
+    writer's thread."""
 
     def __init__(self, path: Path, clock: DeviceClock, tell: Tell, limits: Limits | None = None) -> None:
         self._limits = limits = limits or Limits()
@@ -73,8 +71,7 @@ class DiskOutbox:
         self._tell = tell
         self._fill_bytes = min(FILL_BYTES, limits.max_memory_bytes // 8)
         self._max_memory_bytes = limits.max_memory_bytes - self._fill_bytes
-        self._opened_mono = clock.monotonic()
-        self._unix_less_mono: float | None = None  # as the time of day was when it was first trusted
+        self._ages = Ages(clock)
         # _reading before _lock where both are taken: rows found on disk are compared with what is in memory before
         # the writer forgets what it has deleted
         self._reading = threading.Lock()
@@ -204,7 +201,7 @@ class DiskOutbox:
                 bytes=self._lanes.bytes,
                 disk_bytes=self._disk_bytes,
                 unwritten=len(self._pending),
-                oldest_age_s=None if oldest is None else self._age_s(oldest),
+                oldest_age_s=None if oldest is None else self._ages.of_s(oldest),
                 dropped=dict(self._counts.dropped),
                 fault=self._fault,
             )
@@ -321,18 +318,6 @@ class DiskOutbox:
             self._news.append(("outbox_full", text))
             self._wake.notify()
 
-    def _age_s(self, entry: Entry) -> float:
-        """How long it has waited, at least."""
-        now_mono = self._clock.monotonic()
-        if entry.queued_mono > float("-inf"):
-            return now_mono - entry.queued_mono
-        since_opened_s = now_mono - self._opened_mono
-        if self._unix_less_mono is None and self._clock.trusted():
-            self._unix_less_mono = self._clock.unix() - now_mono
-        if not entry.trusted or self._unix_less_mono is None:
-            return since_opened_s
-        return max(since_opened_s, now_mono + self._unix_less_mono - entry.queued_at)
-
     # Reading from disk
 
     def _claim_backlog(self) -> Entry | None:
@@ -342,7 +327,7 @@ class DiskOutbox:
                 entry = self._lanes.claim_backlog(self._claimable_id)
                 if entry is None:
                     return None
-                if self._age_s(entry) <= self._limits.max_age_s:
+                if self._ages.of_s(entry) <= self._limits.max_age_s:
                     return entry
                 self._lanes.settle(entry.id)
                 self._give_up(entry, "too_old")
@@ -509,7 +494,7 @@ class DiskOutbox:
         while self._look_at_backlog():
             with self._lock:
                 first = self._lanes.first_backlog
-                if first is None or self._age_s(first) <= self._limits.max_age_s:
+                if first is None or self._ages.of_s(first) <= self._limits.max_age_s:
                     return
                 self._lanes.take_oldest()
                 self._give_up(first, "too_old")
