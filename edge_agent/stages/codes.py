@@ -122,10 +122,15 @@ def _gtin(seen: str, start: int, *, keyed: bool) -> PrintedCode | None:
     if digits != bare:
         return PrintedCode(digits, start, end, ("repaired",)) if check_digit_holds(digits) else None
     if check_digit_holds(digits):
-        return PrintedCode(digits, start, end)
+        return PrintedCode(digits, start, end) if keyed or _may_be_one_gtin(seen) else None
     if keyed or (len(digits) >= 12 and _grouped_like_a_gtin(seen)):
         return PrintedCode(digits, start, end, ("check_failed",))
     return None
+
+
+def _may_be_one_gtin(seen: str) -> bool:
+    """Whether its groups do not speak against it: every tenth telephone number (00 49 40 5550123) has a check digit."""
+    return not seen.startswith("00") or len(re.split(r"[ -]", seen)) <= 2 or _grouped_like_a_gtin(seen)
 
 
 def _grouped_like_a_gtin(seen: str) -> bool:

@@ -21,7 +21,11 @@ _WEB = re.compile(
     re.IGNORECASE,
 )
 _HOST_PATH = re.compile(r"[\w-]{1,63}(?:[.,][\w-]{1,63}){1,5}(?::[0-9]{2,5})?(?:/[^\s<>\"(),;]{0,200})?")
-_MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
+_MAIL = re.compile(
+    r"(?P<name>[\w.+-]{1,64})(?P<at>\s?(?:@|[(\[]at[)\]])\s?)(?P<host>[\w-]{1,63}(?:\.[\w-]{1,63}){1,5})"
+)
+_AT = re.compile(r"\s?(?:@|[(\[]at[)\]])")
+_TRUNK = re.compile(r"(?<=[0-9 ])\(0\)")  # of +49 (0)40 5550: dialled within the country alone
 _BARE_HOST = re.compile(r"[a-zA-Z0-9][\w-]{1,62}(?:\.[\w-]{1,63}){0,3}\.[a-z]{2,10}(?:/[^\s<>\"(),;]{0,200})?")
 _PHONE = re.compile(r"(?<![\w])(?:\+|00|\()?[0-9OIlZSB|](?:[ ()/.-]{0,2}[0-9OIlZSB|]){6,15}(?![\w])")
 
@@ -46,11 +50,12 @@ def find_contact(text: str, *, keyed: bool, region: str | None = None) -> Contac
 
 
 def _mail(text: str) -> Contact | None:
-    at = text.find("@")
-    if at < 0:
+    at = _AT.search(text)
+    match = None if at is None else _MAIL.search(text, max(0, at.start() - 64))
+    if match is None:
         return None
-    match = _MAIL.search(text, max(0, at - 64))
-    return None if match is None else Contact(match[0].lower(), *match.span(), _ending_flags(match[0]))
+    flags = () if match["at"] == "@" else ("repaired",)
+    return Contact(f"{match['name']}@{match['host']}".lower(), *match.span(), (*flags, *_ending_flags(match["host"])))
 
 
 def _web(text: str) -> Contact | None:
@@ -72,6 +77,9 @@ def _bare_host(text: str) -> Contact | None:
 
 
 def _site(seen: str, start: int, flags: tuple[str, ...], host_at: int) -> Contact:
+    before, comma, _ = seen.partition(",")
+    if comma and "." in before and not _ending_flags(before):  # example.com,Tel.040
+        seen = before
     host, slash, path = seen.partition("/")
     if "," in host:
         host, flags = host.replace(",", "."), ("repaired",)
@@ -87,10 +95,10 @@ def _ending_flags(host: str) -> tuple[str, ...]:
 def _phone(text: str, *, keyed: bool, region: str | None) -> Contact | None:
     for match in _PHONE.finditer(text):
         seen = match[0]
-        digits = re.sub(r"[^\w|]", "", seen)
+        abroad = seen.startswith(("+", "00"))
+        digits = re.sub(r"[^\w|]", "", _TRUNK.sub("", seen) if abroad else seen)
         mended = digits.translate(DIGIT_OF)
         real = sum(map(str.isdigit, digits))
-        abroad = seen.startswith(("+", "00"))
         if not 7 <= len(mended) <= 15 or real < 0.7 * len(digits):
             continue
         flags: tuple[str, ...] = ("repaired",) if mended != digits else ()

@@ -171,11 +171,20 @@ def read_unnamed(text: str, rules: ReadRules) -> list[Value]:
     """What a text without a phrase proves by its form: GS1, GTIN, contact, quantity, a lot with its L, a date."""
     if (gs1 := find_gs1(text)) is not None:
         return [Value("barcode_digits", gs1.value, gs1.start, gs1.end, gs1.flags), *_gs1_values(gs1, rules)]
-    for name, found in (("barcode_digits", find_gtin(text, keyed=False)), ("weight_volume", only_quantity(text))):
-        if found is not None:
-            return [_value(name, found)]
+    if (gtin := find_gtin(text, keyed=False)) is not None:
+        return [_doubted_as_date(_value("barcode_digits", gtin), text, rules)]
+    if (quantity := only_quantity(text)) is not None:
+        return [_value("weight_volume", quantity)]
     values = read_rest(text, rules)
     return [*values, *read_tail(text, max(value.end for value in values))] if values else []
+
+
+def _doubted_as_date(gtin: Value, text: str, rules: ReadRules) -> Value:
+    """Every tenth day, such as 20261016, has a check digit that holds."""
+    is_day = len(gtin.value) == len("YYYYMMDD") and any(
+        one.valid and "implausible" not in one.flags for one in find_dates(text, rules.dates, keyed=True)
+    )
+    return replace(gtin, flags=(*gtin.flags, "no_key")) if is_day else gtin
 
 
 def read_rest(text: str, rules: ReadRules) -> list[Value]:

@@ -17,6 +17,8 @@ from edge_agent.stages.contacts import find_contact
         ("acme-foods.de", "acme-foods.de"),
         ("Mail: Info@Example.org", "info@example.org"),
         ("+49 40 5550 1234", "+494055501234"),
+        ("Tel:+49 (0)40 5550-1234", "+494055501234"),
+        ("www.example.com,Tel.040123456", "example.com"),
     ],
 )
 def test_contacts_are_spelled_one_way(text: str, value: str) -> None:
@@ -39,6 +41,9 @@ def test_national_number_counts_only_behind_its_key() -> None:
         ("http:/1boltic-imports.ee", "repaired"),
         ("+6S 6555 0182", "repaired"),
         ("www.acme,com", "repaired"),
+        ("info @ example.com", "repaired"),
+        ("info(at)example.com", "repaired"),
+        ("info@example.comTel", "check_failed"),
     ],
 )
 def test_bent_contact_is_never_plain(text: str, flag: str) -> None:

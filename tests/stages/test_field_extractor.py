@@ -120,6 +120,21 @@ def test_identifier_of_another_field_gives_none_and_a_due_date_is_no_day_of_manu
     assert pairs("(10) tablets") == pairs("(21) days") == []
 
 
+def test_day_whose_check_digit_holds_is_no_product_s_number_for_certain() -> None:
+    for text in ("20261016", "2026 1016", "16022027"):
+        (found,) = extract(text)
+        assert (found.name, found.flags) == ("barcode_digits", ("no_key",))
+    assert [f.certain for f in extract("EAN 20261016", "96385074", "12345670")] == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("Mail info @ example.com", "info@example.com"), ("info(at)x.de", "info@x.de")]
+)
+def test_mail_address_in_pieces_is_no_web_address(text: str, value: str) -> None:
+    (found,) = extract(text)
+    assert (found.name, found.value, found.flags) == ("contact", value, ("repaired",))
+
+
 @pytest.mark.parametrize(
     ("glued", "spaced"),
     [
