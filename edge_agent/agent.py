@@ -385,11 +385,11 @@ def recording(config: CalibrationConfig, calibration_dir: Path) -> Iterator[Fram
 
 
 def expecting(config: Config, links: Links, access: RemoteAccess | None, pipeline: Pipeline) -> Expectations:
-    """What items must say, by whose patterns `pipeline` reads from now on; what the plant says of it outlives a restart
+    """What items must say, which `pipeline` reads by from now on; what the plant says of it outlives a restart
     where anything from afar does."""
     file = None if access is None else access.store.folder.parent / EXPECTED_FILE
     expectations = Expectations(config, links.board.say, file, links.clock.unix, links.clock.monotonic)
-    pipeline.masks = expectations.masks
+    pipeline.expected = expectations.of
     return expectations
 
 

@@ -24,7 +24,6 @@ from edge_agent.config import Config
 from edge_agent.errors import ConfigError, in_one_line
 from edge_agent.files import write_atomically
 from edge_agent.messages import ExpectedAnswer, ExpectedCode
-from edge_agent.patterns import Pattern
 from edge_agent.records import Message, json_bytes
 from edge_agent.remote.bucket import Bucket
 from edge_agent.settings.expected import Rules
@@ -43,9 +42,6 @@ CONFIG_ID = "config-"  # begins the ids of what the settings expect
 ID_PATTERN = r"^[A-Za-z0-9._:/-]{1,64}$"
 
 log = logging.getLogger(__name__)
-
-Masks = Mapping[str, Pattern]
-
 
 class Expected(Section):
     """What the items of a camera must say from now on; a job change. An empty message takes it back."""
@@ -97,7 +93,6 @@ class Expectations:
         self._unwritten: str | None = None  # why what the plant said is not in the file
         self._bucket = Bucket(TAKEN_PER_MIN, monotonic)
         self._of: dict[str, Expectation | None] = {}
-        self._masks: dict[tuple[str, str | None], Masks] = {}
         self.tune(config)
         for camera in self._live.keys() & config.cameras.keys():
             self._report(camera, 200, "in force since before this start")
@@ -110,19 +105,10 @@ class Expectations:
             if now[name] != self._of[name]:
                 self.before_change(name)
         self._of = now
-        self._masks.clear()
 
     def of(self, camera: str) -> Expectation | None:
         """What the camera's items must say; None where nothing is expected."""
         return self._of.get(camera)
-
-    def masks(self, camera: str, region: str | None) -> Masks:
-        """The patterns of fields that are expected there, by the field's name."""
-        key = (camera, region)
-        if key not in self._masks:
-            expectation = self.of(camera)
-            self._masks[key] = {} if expectation is None else expectation.masks(region)
-        return self._masks[key]
 
     def hear(self, camera: str, payload: bytes) -> None:
         """What the plant says of a camera's items; `attend` takes it."""

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,27 +26,26 @@ from edge_agent.config import Config
 from edge_agent.errors import ConfigError, FrameError, ModelError
 from edge_agent.models import charset as charsets
 from edge_agent.models.spec import ModelSpec, Task, Variant, expected_files, require_files
-from edge_agent.patterns import Pattern
-from edge_agent.records import Code, Frame, Quad, Reading, TextBox, TextLine
+from edge_agent.records import Code, Frame, Quad, Reading
 from edge_agent.served_model import ServedModel
 from edge_agent.settings.backend import BackendConfig, TensorRtConfig
 from edge_agent.settings.pipeline import PipelineConfig
 from edge_agent.settings.roi import RoiConfig
 from edge_agent.stages.catalogue_in_use import CatalogueInUse
 from edge_agent.stages.code_reader import CodeReader
-from edge_agent.stages.field_extractor import Clock, FieldExtractor
+from edge_agent.stages.field_extractor import Clock, FieldExtractor, no_masks
 from edge_agent.stages.images import within
 from edge_agent.stages.language import LabelLanguage
 from edge_agent.stages.prototype_vectors import PrototypeVectors
-from edge_agent.stages.quality import Flag, flaws
-from edge_agent.stages.reading_order import reading_order
-from edge_agent.stages.stacked import unstacked
 from edge_agent.stages.text_detector import DetectorSettings, TextDetector
 from edge_agent.stages.text_encoder import TextEncoder
 from edge_agent.stages.text_recogniser import RecogniserSettings, TextRecogniser
-from edge_agent.stages.text_search import Found, search
+from edge_agent.stages.text_search import search
 from edge_agent.stages.token_classifier import TokenClassifier
 from edge_agent.stages.views import View, views_of
+from edge_agent.verify.expectation import Expectation
+from edge_agent.verify.judge import day_of, fit_of, judge_reading
+from edge_agent.view_text import Tries, ViewText, other_way_up, read_view
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +55,6 @@ USUAL_FRAME_PX = (1280, 720)
 CODES_MOST_PX = 12_500_000  # of a picture that is searched for codes: some 15 ms and 1 MB a million
 LOOK_S = 1.0  # how often it is looked for a change of what is promoted
 
-# by camera and region (None: the whole picture), what a field's value must look like, by the field's name
-Masks = Callable[[str, str | None], Mapping[str, Pattern]]
 Wrap = Callable[[str, Engine], Engine]  # by the stage's name, the engine that the stage is to have in place of its own
 
 # languages whose labels the head cut to Latin characters can read (ISO 639)
@@ -73,7 +69,8 @@ LATIN_LANGUAGES = frozenset(
 class Pipeline:
     """Reads frames. A context manager: leaving it closes the engines.
 
-    `engines` and `models` by stage; a pipeline of engines that are no model's has no `models`.
+    `engines` and `models` by stage; a pipeline of engines that are no model's has no `models`. `expected`, to be set,
+    says what a camera's readings must say: its patterns are read by, and where both ways up can be read, it decides.
     """
 
     def __init__(
@@ -98,7 +95,8 @@ class Pipeline:
         self._code_reader = CodeReader()
         self._code_formats: Sequence[str] = ()
         self._language = LabelLanguage(())
-        self.masks: Masks = lambda camera, region: {}
+        self._tries = Tries()
+        self.expected: Callable[[str], Expectation | None] = lambda camera: None
         self.rois: Mapping[str, Mapping[str, RoiConfig]] = {}  # by camera, its regions by name
         self.fingerprints = self._fingerprints()
         self._monotonic = monotonic
@@ -112,9 +110,8 @@ class Pipeline:
         Raises FrameError when this frame cannot be processed, EngineError when an engine failed.
         """
         timings_ms: dict[str, float] = {}
-        lines: list[TextLine] = []
+        texts: list[ViewText] = []
         codes: list[Code] = []
-        quality: list[str] = []
         with opencv_errors_of(frame), timed(timings_ms, "total"):
             views = self._views(frame)
             for n, view in enumerate(views):
@@ -126,33 +123,64 @@ class Pipeline:
                         self._begin(views[n + 1 :], upcoming)
                     found = search(view, probability, self.detector)
                 with timed(timings_ms, "recognise"):
-                    read, flags = read_in_order(self.recogniser, view, found)
-                    lines += read
-                    quality += flags
+                    texts.append(read_view(self.recogniser, view, found))
                 with timed(timings_ms, "decode"):
                     codes += self._codes_of(view)
+            seen = Reading(
+                camera=frame.camera,
+                seq=frame.seq,
+                captured_at=frame.captured_at,
+                width_px=frame.width_px,
+                height_px=frame.height_px,
+                timings_ms=timings_ms,
+                engines=self.fingerprints,
+                backend=self.backend_in_use,
+                captured_mono=frame.captured_mono,
+                quality=tuple(dict.fromkeys(flag for text in texts for flag in text.quality)),
+                codes=tuple(codes),
+            )
+            expectation = self.expected(frame.camera)
             with timed(timings_ms, "extract"):
-                fields = self.extractor.extract(
-                    lines, codes, partial(self.masks, frame.camera), self.recogniser.settings.doubt_margin
-                )
-                language = self._language.of(line.text for line in lines)
-        return Reading(
-            camera=frame.camera,
-            seq=frame.seq,
-            captured_at=frame.captured_at,
-            width_px=frame.width_px,
-            height_px=frame.height_px,
+                reading = self._understood(seen, texts, expectation)
+            return reading if expectation is None else self._as_expected(reading, texts, expectation, timings_ms)
+
+    def _understood(self, seen: Reading, texts: Sequence[ViewText], expectation: Expectation | None) -> Reading:
+        """What was seen, with the lines of its views and what they mean."""
+        lines = [line for text in texts for line in text.lines]
+        masks = no_masks if expectation is None else expectation.masks
+        return replace(
+            seen,
             lines=tuple(lines),
-            fields=fields,
-            timings_ms=timings_ms,
-            engines=self.fingerprints,
-            backend=self.backend_in_use,
+            fields=self.extractor.extract(lines, seen.codes, masks, self.recogniser.settings.doubt_margin),
+            language=self._language.of(line.text for line in lines),
             reason=None if lines else NO_TEXT,
-            captured_mono=frame.captured_mono,
-            quality=tuple(dict.fromkeys(quality)),
-            codes=tuple(codes),
-            language=language,
         )
+
+    def _as_expected(
+        self, reading: Reading, texts: Sequence[ViewText], expectation: Expectation, timings_ms: dict[str, float]
+    ) -> Reading:
+        """The reading; where it does not pass, with the views that fit better the other way up, or fit as well and read
+        plainly surer, read so."""
+        today = day_of(reading.captured_at)
+        standing = list(texts)
+        for n, text in enumerate(texts):
+            judgement = judge_reading(reading, expectation, today)
+            if judgement is None or judgement.verdict == "PASS":
+                break
+            if not self._tries.is_due(reading.camera, text, expectation):
+                continue
+            with timed(timings_ms, "recognise"):
+                over = other_way_up(self.recogniser, text)
+            helps = False
+            if over is not None:
+                with timed(timings_ms, "extract"):
+                    turned = self._understood(reading, [*standing[:n], over, *standing[n + 1 :]], expectation)
+                gain = fit_of(turned, expectation, today) - fit_of(reading, expectation, today)
+                helps = gain > 0 or (gain == 0 and over.is_surer_than(text))
+                if helps:
+                    reading, standing[n] = turned, over
+            self._tries.tell(reading.camera, text, expectation, helped=helps)
+        return reading
 
     def _codes_of(self, view: View) -> Iterator[Code]:
         """The codes of a view, in px of the frame."""
@@ -281,19 +309,6 @@ def with_models(
         return Condition("degraded", "; ".join(faults))
     notes = [model.note for model in served if model.note is not None]
     return replace(condition, reason="; ".join(notes)) if notes else condition
-
-
-def read_in_order(recogniser: TextRecogniser, view: View, found: Found) -> tuple[list[TextLine], tuple[Flag, ...]]:
-    """The lines of a view as a person would read them, in px of the frame, and what is wrong with its picture; only
-    once they are read it is known which way their text runs."""
-    lines = unstacked(recogniser.recognise(found.image, found.boxes, view.upright))
-    order = reading_order([line.box.quad for line in lines])
-    in_frame = [
-        replace(lines[n], region=view.region, box=TextBox(view.in_frame(lines[n].box.quad), lines[n].box.score))
-        for n in order
-    ]
-    flags = found.quality + flaws(view.image, [line.box.quad for line in lines], found.quality)
-    return in_frame, (*flags, "unsearched") if found.unsearched else flags
 
 
 @contextmanager

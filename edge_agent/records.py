@@ -19,9 +19,10 @@ import numpy.typing as npt
 
 SCHEMA_VERSION = 1
 
-# flags of a field that say how it is printed; every other one means doubt
 FROM_CATALOGUE = "from_catalogue"  # of what the catalogue of the settings knows
-INFORMING_FLAGS = frozenset({"month_precision", "from_gs1", FROM_CATALOGUE})
+TURNED = "turned"  # print that reads both ways up, read the way that fits what is expected
+# flags of a field that say how it is printed or known; every other one means doubt
+INFORMING_FLAGS = frozenset({"month_precision", "from_gs1", FROM_CATALOGUE, TURNED})
 DOUBTFUL = "doubtful"  # a character of the value could be another, and nothing settles which it is
 # fields of which a label has one; it may have several bar codes, amounts and addresses
 ONE_OF_A_KIND = frozenset({"expiry_date", "manufacture_date", "lot", "serial_number"})

@@ -20,10 +20,10 @@ from edge_agent.cameras.image_file import decode_image
 from edge_agent.cameras.image_header import read_header
 from edge_agent.errors import FrameError, in_one_line
 from edge_agent.mailbox import Mailbox
-from edge_agent.patterns import Pattern
 from edge_agent.records import Frame, Reading
 from edge_agent.settings.cameras import MAX_PIXELS
 from edge_agent.settings.roi import RoiConfig
+from edge_agent.verify.expectation import Expectation
 from edge_agent.web.site import Refused
 
 log = logging.getLogger(__name__)
@@ -35,8 +35,6 @@ PUT_S = 1.0  # how long a picture waits for its turn before the end of the progr
 USUAL_S = 1.0  # a picture, before one was read
 
 Rois = Mapping[str, RoiConfig]
-Masks = Mapping[str, Pattern]
-MasksOf = Callable[[str | None], Masks]  # of a region
 
 
 @dataclass(eq=False)
@@ -46,7 +44,7 @@ class _Upload:
     content: bytes
     camera: str | None
     rois: Rois | None
-    masks: MasksOf | None
+    expectation: Expectation | None
     answer: Future[Reading] = field(default_factory=Future)
     frame: Frame | None = None
 
@@ -76,9 +74,13 @@ class Uploads:
         self._one_by_one = ThreadPoolExecutor(1, "uploads")
 
     def offer(
-        self, content: bytes, camera: str | None = None, rois: Rois | None = None, masks: MasksOf | None = None
+        self,
+        content: bytes,
+        camera: str | None = None,
+        rois: Rois | None = None,
+        expectation: Expectation | None = None,
     ) -> Future[Reading]:
-        """Has an image file's bytes read: as a frame of `camera`, or in `rois` and by `masks`.
+        """Has an image file's bytes read: as a frame of `camera`, or in `rois` and by what is expected there.
 
         Refused at once: 413 with too many pixels, 415 for no image, 429 where too many wait; the future raises Refused:
         422 for a damaged one, 503 where nothing is read any more.
@@ -88,7 +90,7 @@ class Uploads:
             if self._waiting >= self.most_waiting:
                 raise self._too_many()
             self._waiting += 1
-        upload = _Upload(content, camera, rois, masks)
+        upload = _Upload(content, camera, rois, expectation)
         upload.answer.add_done_callback(self._one_less)
         self._one_by_one.submit(self._put, upload).add_done_callback(lambda put: _tell_of_a_bug(upload, put))
         return upload.answer
@@ -106,12 +108,12 @@ class Uploads:
         rois = regions.get(upload.camera or "", {}) if upload.rois is None else upload.rois
         return {**regions, frame.camera: rois}
 
-    def masks(self, camera: str, region: str | None, of_cameras: Callable[[str, str | None], Masks]) -> Masks:
-        """The masks by which a frame is read, be it one of these; `of_cameras` gives those of cameras."""
+    def expected(self, camera: str, of_cameras: Callable[[str], Expectation | None]) -> Expectation | None:
+        """What a frame is read by, be it one of these; `of_cameras` says what is expected of cameras."""
         upload = self._by_name.get(camera)
         if upload is None:
-            return of_cameras(camera, region)
-        return of_cameras(upload.camera or camera, region) if upload.masks is None else upload.masks(region)
+            return of_cameras(camera)
+        return of_cameras(upload.camera or camera) if upload.expectation is None else upload.expectation
 
     def answer(self, frame: Frame, reading: Reading) -> None:
         """What it says."""

@@ -138,8 +138,8 @@ class AgentWebSite:
         """Start-up is over."""
         agent.uploads.max_pixels = self._begun.web.max_upload_pixels
         agent.uploads.most_waiting = self._begun.web.max_waiting_reads
-        masks = agent.pipeline.masks
-        agent.pipeline.masks = lambda camera, region: agent.uploads.masks(camera, region, masks)
+        expected = agent.pipeline.expected
+        agent.pipeline.expected = lambda camera: agent.uploads.expected(camera, expected)
         agent.results.watch = self.see
         self._agent = agent
 
@@ -247,7 +247,7 @@ class AgentWebSite:
 
     def reread(self, kept: Kept, rois: Mapping[str, RoiConfig], expectation: Expectation) -> Future[Reading]:
         """Reads a kept picture again."""
-        return self._running().uploads.offer(kept.jpeg, rois=rois, masks=expectation.masks)
+        return self._running().uploads.offer(kept.jpeg, rois=rois, expectation=expectation)
 
     def evidence(self, item_id: str) -> bytes | None:
         """What an item looked like: the evidence on disk, else a small picture of it."""

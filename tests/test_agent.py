@@ -195,9 +195,11 @@ def test_pipeline_reads_by_the_patterns_that_are_expected() -> None:
     nothing = cast(Any, None)
     links = Links(DeviceClock(), nothing, nothing, nothing, Board(nothing), nothing, None, None)
     expectations = expecting(config, links, None, pipeline)
-    assert {name: mask.text for name, mask in pipeline.masks("left", None).items()} == {"lot": "L9999A"}
+    expectation = pipeline.expected("left")
+    assert expectation is not None
+    assert {name: mask.text for name, mask in expectation.masks(None).items()} == {"lot": "L9999A"}
     expectations.tune(patched(config, {"cameras": {"left": {"expected": []}}}))
-    assert pipeline.masks("left", None) == {}
+    assert pipeline.expected("left") is None
 
 
 def test_killed_agent_is_shown_offline_by_its_will(broker: Broker, tmp_path: Path) -> None:

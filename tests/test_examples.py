@@ -76,7 +76,7 @@ class Line:
         clock = DeviceClock(monotonic=lambda: self.now)
         evidence = EvidenceStore(self.folder, self.config.evidence, lambda kind, text: None)
         expectations = Expectations(self.config, self.messages.append)
-        self.pipeline.masks = expectations.masks
+        self.pipeline.expected = expectations.of
         self.opened.enter_context(evidence)
         self.inspection = self.opened.enter_context(
             Inspection(self.config, self.messages.append, clock, expectations, evidence)

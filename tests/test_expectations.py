@@ -57,10 +57,9 @@ def test_plant_takes_the_place_of_the_settings_until_it_takes_its_word_back() ->
     assert (report["id"], report["code"], plant.id) == ("job-7", 200, "job-7")
     found = plant.expectations.of("line1")
     assert found is not None and [rule.field for rule in found.rois["top"]] == ["serial"]
-    assert set(plant.expectations.masks("line1", None)) == {"lot"}
+    assert set(found.masks(None)) == {"lot"}
     report = plant.say(b"")
     assert (report["id"], report["code"], plant.id) == (of_settings, 200, of_settings)
-    assert plant.expectations.masks("line1", None) == {}
 
 
 def test_expectation_outlives_a_restart_and_is_reported_again(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import cv2
 import numpy as np
@@ -17,9 +17,11 @@ from edge_agent.patterns import Pattern
 from edge_agent.pipeline import Pipeline, load_pipeline
 from edge_agent.records import Frame, Reading
 from edge_agent.settings.cameras import CameraConfig
+from edge_agent.settings.expected import Rule
 from edge_agent.settings.pipeline import PipelineConfig
 from edge_agent.settings.roi import RoiConfig
 from edge_agent.stages.constrained import decode
+from edge_agent.verify.expectation import Expectation
 from tests.prints import DATE_AND_LOT, DEJAVU, Picture, dotted, drawn, turned
 
 BASE = drawn(DATE_AND_LOT)
@@ -91,6 +93,61 @@ def test_stacked_letters_are_one_text_and_flagged(pipeline: Pipeline) -> None:
     (line,) = read(pipeline, drawn(list("L4711"), 32, sides_px=(300, 300))).lines
     assert line.text == "L4711"
     assert "stacked" in line.flags or abs(line.box.quad.angle_deg) > 80
+
+
+@pytest.fixture
+def expecting(pipeline: Pipeline) -> Iterator[Callable[..., Pipeline]]:
+    """The pipeline, its cameras expecting one rule; nothing again afterwards."""
+
+    def expect(**rule: str) -> Pipeline:
+        expectation = Expectation("job-7", (Rule(**rule),))
+        pipeline.expected = lambda camera: expectation
+        return pipeline
+
+    yield expect
+    pipeline.expected = lambda camera: None
+
+
+def on_its_head(*printed: str) -> Picture:
+    label = np.full((320, 700, 3), 255, np.uint8)
+    label[60:260, 60:] = drawn(printed, 40)
+    return np.asarray(label[::-1, ::-1], np.uint8)
+
+
+@pytest.mark.parametrize(("printed", "on_head"), [("9066", "9906"), ("8808", "8088"), ("SIS 9066", "9906 SIS")])
+def test_print_that_reads_both_ways_up_stands_as_is_expected(
+    expecting: Callable[..., Pipeline], printed: str, on_head: str
+) -> None:
+    picture = on_its_head(printed)
+    (line,) = read(expecting(text=on_head), picture).lines
+    assert (line.text, line.flags) == (on_head, ())
+    (line,) = read(expecting(text=printed), picture).lines
+    assert (line.text, line.flags) == (printed, ("turned",))
+    assert abs(abs(line.box.quad.angle_deg) - 180) < 5
+    (line,) = read(expecting(text="4711"), picture).lines
+    assert (line.text, line.flags) == (on_head, ()), "it fits neither way"
+
+
+def test_field_that_was_turned_is_certain_and_says_so(expecting: Callable[..., Pipeline]) -> None:
+    reading = read(expecting(field="lot", pattern="/9066[0-9]{2}/"), on_its_head("906689", "6808"))
+    assert texts(reading) == ["906689", "6808"]
+    (lot,) = reading.fields
+    assert (lot.name, lot.value, lot.flags, lot.certain) == ("lot", "906689", ("turned",), True)
+
+
+def test_line_that_reads_one_way_alone_tells_which_way_is_up(expecting: Callable[..., Pipeline]) -> None:
+    for picture in (on_its_head("EXP 14/08/2026", "9066"), on_its_head("EXP 14/08/2026", "9066")[::-1, ::-1]):
+        reading = read(expecting(text="9906"), picture)
+        assert texts(reading) == ["EXP 14/08/2026", "9066"]
+        assert all(not line.flags for line in reading.lines)
+
+
+def test_region_of_a_fixed_angle_is_not_turned_by_what_is_expected(
+    whole: Pipeline, expecting: Callable[..., Pipeline]
+) -> None:
+    with_rois(whole, label=RoiConfig(angle_deg=0))
+    (line,) = read(expecting(text="9066"), on_its_head("9066")).lines
+    assert (line.text, line.flags) == ("9906", ())
 
 
 # --- spaces ---

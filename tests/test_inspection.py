@@ -233,7 +233,8 @@ def test_job_change_reaches_the_next_item_and_the_decoder(tmp_path: Path) -> Non
         job = {"id": "job-8", "expected": [{"field": "lot", "pattern": "M9999A"}]}
         line.results.hear(Inbound("line1/expected", json.dumps(job).encode(), True))
         line.results.attend()
-        assert set(line.inspection.expectations.masks("line1", None)) == {"lot"}
+        expected = line.inspection.expectations.of("line1")
+        assert expected is not None and set(expected.masks(None)) == {"lot"}
         for _ in range(3):
             line.show("M2345B")
         line.show("M2345B")

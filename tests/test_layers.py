@@ -103,7 +103,7 @@ MAY_IMPORT = {
         "models",
         "telemetry.energy",
     },
-    "pipeline": {"artefacts", "served_model", "stages", "backends", "models"},
+    "pipeline": {"artefacts", "served_model", "stages", "backends", "models", "verify", "view_text"},
     "served_model": {"artefacts", "backends"},
     "publisher": {"outbox", "transports.base"},
     "results": {"frame_recorder", "inspection", "no_text", "transports.base"},
@@ -127,7 +127,7 @@ MAY_IMPORT = {
     "outbox": set(),
     "service": set(),
     "web": {"background", "schema", "telemetry.metrics", "transports.base", "verify"},
-    "uploads": {"cameras.image_file", "cameras.image_header", "mailbox", "web.site"},
+    "uploads": {"cameras.image_file", "cameras.image_header", "mailbox", "verify.expectation", "web.site"},
     "web_remote": {"remote", "transports.base", "web.site"},
     "web_site": {
         "agent",
@@ -145,6 +145,7 @@ MAY_IMPORT = {
         "web_remote",
     },
     "models": set(),
+    "view_text": {"stages", "verify.expectation"},
     "verify": {"stages.dates", "stages.gs1", "stages.label_date", "stages.label_text", "stages.product_numbers"},
 }
 

@@ -10,10 +10,11 @@ import pytest
 
 from edge_agent.errors import FrameError
 from edge_agent.mailbox import Mailbox
-from edge_agent.patterns import Pattern
 from edge_agent.records import Frame, Reading
+from edge_agent.settings.expected import Rule
 from edge_agent.settings.roi import RoiConfig
 from edge_agent.uploads import NAMES, Uploads, check_size
+from edge_agent.verify.expectation import Expectation
 from edge_agent.web.site import Refused
 from tests.broker import wait_until
 
@@ -101,25 +102,23 @@ def test_more_than_may_wait_are_told_for_how_long(mailbox: Mailbox) -> None:
     assert refused.value.headers["Retry-After"] == "4"  # a picture took two seconds
 
 
-def test_picture_is_read_in_the_regions_and_by_the_masks_that_are_meant(mailbox: Mailbox) -> None:
+def test_picture_is_read_in_the_regions_and_by_the_expectation_that_are_meant(mailbox: Mailbox) -> None:
     uploads = Uploads(mailbox)
     of_left = {"date": RoiConfig(x=0.5, width=0.5)}
     of_its_own = {"lot": RoiConfig(angle_deg=90.0)}
-    lot = {"lot": Pattern.parse("L9999A")}
+    left, own = (Expectation(name, (Rule(field="lot", pattern="L9999A"),)) for name in ("left", "own"))
     seen = []
-    for camera, rois, masks in ((None, None, None), ("left", None, None), (None, of_its_own, lambda region: lot)):
-        uploads.offer(picture(1), camera, rois, masks)
+    for camera, rois, expectation in ((None, None, None), ("left", None, None), (None, of_its_own, own)):
+        uploads.offer(picture(1), camera, rois, expectation)
         frame = mailbox.take(10)
         assert frame is not None
         regions = uploads.begin(frame, {"left": of_left})
         assert regions["left"] == of_left
-        given = uploads.masks(
-            frame.camera, "lot", lambda camera, region: {} if camera != "left" else {"of": lot["lot"]}
-        )
-        seen.append((dict(regions[frame.camera]), set(given)))
+        given = uploads.expected(frame.camera, {"left": left}.get)
+        seen.append((dict(regions[frame.camera]), given))
         uploads.answer(frame, reading_of(frame))
-    assert seen == [({}, set()), (of_left, {"of"}), (of_its_own, {"lot"})]
-    assert uploads.masks("right", None, lambda camera, region: lot) is lot
+    assert seen == [({}, None), (of_left, left), (of_its_own, own)]
+    assert uploads.expected("right", {"right": own}.get) is own
 
 
 def test_damage_is_the_answer_and_the_next_is_read(mailbox: Mailbox) -> None:

@@ -9,7 +9,7 @@ import stat
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +28,6 @@ from edge_agent.records import Field, Frame, Reading, json_bytes, reason_to_json
 from edge_agent.settings.cameras import MAX_PIXELS, CameraConfig
 
 if TYPE_CHECKING:
-    from edge_agent.patterns import Pattern
     from edge_agent.pipeline import Pipeline
     from edge_agent.verify.expectation import Expectation
     from edge_agent.verify.judge import Judgement
@@ -96,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     show = show_json if args.json else show_table
     judge = Judge.of(settings, args.camera)
     with open_pipeline(settings, args.models_dir) as pipeline:
-        pipeline.masks = judge.masks
+        pipeline.expected = judge.of_camera
         report = Report()
         try:
             for picture in pictures(args.paths, args.max_pixels, report):
@@ -158,9 +157,9 @@ class Judge:
             raise ConfigError(f"--camera {camera}: the settings have no such camera; they have: {known}")
         return cls(camera, of_camera(settings.cameras[camera]))
 
-    def masks(self, camera: str, region: str | None) -> Mapping[str, Pattern]:
-        """The patterns that the pipeline reads by."""
-        return {} if self.expectation is None else self.expectation.masks(region)
+    def of_camera(self, camera: str) -> Expectation | None:
+        """What the pipeline reads by: all is read as if this camera had seen it."""
+        return self.expectation
 
     def seen_by_camera(self, picture: Picture) -> Picture:
         """The picture as if the camera had given it, so that its regions are read."""

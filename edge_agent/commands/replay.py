@@ -219,7 +219,7 @@ def replay(past: Past, pipeline: Pipeline) -> Replayed:
     from edge_agent.verify.judge import judge_reading
 
     expectation = past.expectation
-    pipeline.masks = lambda camera, region: {} if expectation is None else expectation.masks(region)
+    pipeline.expected = lambda camera: expectation
     reading = pipeline.read(past.frame)
     judgement = None
     if expectation is not None:

@@ -90,11 +90,31 @@ class TextRecogniser:
         confident one wins, so that a lone upright `1` is not turned and a text running up or down is; and where long
         lines are read badly, it is looked whether they stand on their heads.
         """
+        return self.believed(self.read_boxes(image, boxes, upright))
+
+    def read_boxes(self, image: Image, boxes: Sequence[TextBox], upright: bool = False) -> list[TextLine | None]:
+        """The same, one for each box, however little they are believed; None where nothing was read."""
         ways = [(box.quad,) if upright else directions(box.quad) for box in boxes]
         read = self._read_ways(image, boxes, ways)
-        if not upright:
-            read = self._read_on_their_heads(image, boxes, read)
-        return tuple(line for line in read if line is not None and line.confidence >= self.settings.min_confidence)
+        return read if upright else self._read_on_their_heads(image, boxes, read)
+
+    def believed(self, read: Sequence[TextLine | None]) -> tuple[TextLine, ...]:
+        """Those that were read with enough confidence."""
+        return tuple(line for line in read if confidence_of(line) >= self.settings.min_confidence and line is not None)
+
+    def other_way_up(
+        self, image: Image, boxes: Sequence[TextBox], read: Sequence[TextLine | None]
+    ) -> list[TextLine | None] | None:
+        """The boxes read the other way up than they were; None where a line of them reads well in its one way alone: it
+        tells which way is up. The longest PROBES lines are tried first, so that it mostly costs no more."""
+        order = sorted(range(len(boxes)), key=lambda n: (read[n] is None, -boxes[n].quad.width_px))
+        over: list[TextLine | None] = [None] * len(boxes)
+        for chosen in (order[:PROBES], order[PROBES:]):
+            for n, line in self._turned(image, boxes, chosen, read).items():
+                over[n] = line
+                if confidence_of(read[n]) > max(BADLY, confidence_of(line) + PAGE):
+                    return None
+        return over
 
     def _read_ways(
         self, image: Image, boxes: Sequence[TextBox], ways: Sequence[Sequence[Quad]]
@@ -119,10 +139,10 @@ class TextRecogniser:
         if sum(widths[n] for n in bad) * 2 < sum(widths.values()):
             return read  # most of the page reads well as it is
         probes = bad[:PROBES]
-        over = self._turned(image, boxes, probes)
+        over = self._turned(image, boxes, probes, read)
         if not any(confidence_of(over[n]) > max(BADLY, confidence_of(read[n]) + PAGE) for n in probes):
             return read
-        over = {**over, **self._turned(image, boxes, [n for n in level if n not in over])}
+        over = {**over, **self._turned(image, boxes, [n for n in level if n not in over], read)}
         gain = sum(boxes[n].quad.width_px * (confidence_of(over[n]) - confidence_of(read[n])) for n in level)
         if gain <= 0:
             return read
@@ -130,10 +150,13 @@ class TextRecogniser:
         better = {n: over[n] for n in level if confidence_of(over[n]) + PAGE > confidence_of(read[n])}
         return [better.get(n, line) for n, line in enumerate(read)]
 
-    def _turned(self, image: Image, boxes: Sequence[TextBox], chosen: Sequence[int]) -> dict[int, TextLine | None]:
-        """Some of the boxes read upside down."""
-        heads = [boxes[n] for n in chosen]
-        lines = self._read_ways(image, heads, [(Quad(np.roll(box.quad.points, 2, axis=0)),) for box in heads])
+    def _turned(
+        self, image: Image, boxes: Sequence[TextBox], chosen: Sequence[int], read: Sequence[TextLine | None]
+    ) -> dict[int, TextLine | None]:
+        """Some of the boxes read the other way up than they were."""
+        stood = [boxes[n] if (line := read[n]) is None else line.box for n in chosen]
+        heads = [Quad(np.roll(box.quad.points, 2, axis=0)) for box in stood]
+        lines = self._read_ways(image, [boxes[n] for n in chosen], [(quad,) for quad in heads])
         return dict(zip(chosen, lines, strict=True))
 
     def _line(self, spelling: Spelling, box: TextBox, flags: tuple[str, ...]) -> TextLine:

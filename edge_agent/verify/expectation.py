@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from edge_agent.patterns import Pattern
 from edge_agent.records import json_bytes
 from edge_agent.settings.cameras import CameraConfig
-from edge_agent.settings.expected import Rule
+from edge_agent.settings.expected import MAX_RULES, Rule
+
+pattern_of = lru_cache(maxsize=MAX_RULES)(Pattern.parse)  # it is asked at every frame
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Expectation:
         """The patterns of fields in a region (None: the whole picture), for the decoder to read by."""
         rules = (*self.rules, *(() if region is None else self.rois.get(region, ())))
         return {
-            rule.name.rpartition(".")[2]: Pattern.parse(rule.pattern)
+            rule.name.rpartition(".")[2]: pattern_of(rule.pattern)
             for rule in rules
             if rule.pattern is not None and rule.name is not None and not rule.name.startswith("code.")
         }

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 
-from edge_agent.records import Item, Reading, Reason, Verdict
+from edge_agent.records import INFORMING_FLAGS, Item, Reading, Reason, Verdict
 from edge_agent.verify.expectation import Expectation
 from edge_agent.verify.label import Label
 from edge_agent.verify.rules import Today, judge_rule
@@ -41,6 +41,17 @@ def judge_reading(
 ) -> Judgement | None:
     """What becomes of an item that only this reading shows."""
     return judge(Label.of_reading(reading), expectation, today, clock_trusted)
+
+
+def fit_of(reading: Reading, expectation: Expectation, today: date) -> int:
+    """How well a reading is what is expected: how many rules would hold if all that it says were certain."""
+    lines = tuple(replace(line, flags=(), doubtful=()) for line in reading.lines)
+    fields = tuple(
+        replace(field, flags=tuple(INFORMING_FLAGS.intersection(field.flags)), corrections=())
+        for field in reading.fields
+    )
+    judgement = judge_reading(replace(reading, lines=lines, fields=fields), expectation, today)
+    return 0 if judgement is None else sum(reason.verdict == "PASS" for reason in judgement.reasons)
 
 
 def judge_item(

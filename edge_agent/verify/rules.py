@@ -15,7 +15,6 @@ from functools import lru_cache, partial
 
 from rapidfuzz import fuzz
 
-from edge_agent.patterns import Pattern
 from edge_agent.records import FROM_CATALOGUE, INFORMING_FLAGS, Code, Field, Reason, TextLine, Verdict
 from edge_agent.settings.date_rule import DATE_FIELDS, Comparison, DateRule, DateSide, field_name
 from edge_agent.settings.expected import MAX_RULES, Rule
@@ -23,6 +22,7 @@ from edge_agent.stages.dates import gs1_date, same_date
 from edge_agent.stages.label_date import MONTH, DateRules
 from edge_agent.stages.label_text import label_text, skeleton
 from edge_agent.stages.product_numbers import contradict, numbers_of
+from edge_agent.verify.expectation import pattern_of
 from edge_agent.verify.label import CODE, Label, product_number
 
 ALIKE = 0.6  # a text this like the expected one is that text, misprinted or misread; below, another
@@ -39,9 +39,6 @@ class Today:
 
     day: date
     trusted: bool
-
-
-_pattern_of = lru_cache(maxsize=MAX_RULES)(Pattern.parse)
 
 
 def judge_rule(rule: Rule, label: Label, today: Today) -> Reason:
@@ -116,7 +113,7 @@ def _text(rule: Rule, label: Label, today: Today) -> Reason:
 
 def _pattern(rule: Rule, label: Label, today: Today) -> Reason:
     assert rule.pattern is not None
-    matches = _pattern_of(rule.pattern).matches
+    matches = pattern_of(rule.pattern).matches
     field = None if rule.name is None else label.field(rule.name)
     if rule.name is not None:
         text = "" if field is None else field.text

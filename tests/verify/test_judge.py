@@ -11,7 +11,7 @@ from edge_agent.records import Code, Correction, Field, Quad, Reading, TextBox, 
 from edge_agent.settings.cameras import CameraConfig
 from edge_agent.settings.expected import Rule
 from edge_agent.verify.expectation import Expectation, of_camera
-from edge_agent.verify.judge import Judgement, judge_reading
+from edge_agent.verify.judge import Judgement, fit_of, judge_reading
 
 TODAY = date(2026, 11, 30)
 QUAD = Quad(np.array([[0, 0], [90, 0], [90, 20], [0, 20]], np.float32))
@@ -450,3 +450,14 @@ def test_patterns_of_printed_fields_reach_the_decoder_under_the_fields_own_names
         "serial_number": "9999",
         "lot": "L9999A",
     }
+
+
+def test_fit_counts_the_rules_that_would_hold_were_all_certain() -> None:
+    rules = (Rule(text="9066"), Rule(field="lot", pattern="L9999A"), Rule(date="expiry >= today"))
+    expectation = Expectation("job", rules)
+    lines = (line("SIS 9066", doubtful=(5,), flags=("cut",)), line("LOT L2345B"))
+    fields = (field("lot", "L2345B", flags=("doubtful",)), field("expiry_date", "2027-08-31", flags=("invalid",)))
+    reading = Reading("line1", 1, 0.0, 640, 480, lines=lines, fields=fields)
+    assert fit_of(reading, expectation, TODAY) == 3
+    assert fit_of(Reading("line1", 1, 0.0, 640, 480, lines=(line("9906 SIS"),)), expectation, TODAY) == 0
+    assert fit_of(reading, Expectation("nothing"), TODAY) == 0
