@@ -210,3 +210,10 @@ def test_every_yaml_in_a_document_is_taken(block: str) -> None:
     else:
         assert set(values) <= set(ModelSpec.model_fields)
         assert all(model_at(ModelSpec, (key,)) is not None for key, value in values.items() if isinstance(value, dict))
+
+
+def test_tour_of_the_house_names_every_room() -> None:
+    tour = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rooms = [path.name for path in (ROOT / "edge_agent").glob("*.py") if path.name != "__init__.py"]
+    rooms += [f"{path.parent.name}/" for path in (ROOT / "edge_agent").glob("*/__init__.py")]
+    assert not [room for room in rooms if f"`{room}`" not in tour and f"`edge_agent/{room}`" not in tour]
