@@ -68,6 +68,52 @@ def test_several_codes_come_top_to_bottom() -> None:
     assert [code.text for code in CodeReader().read(both, FORMATS)] == ["UPPER", "LOWER"]
 
 
+def placed(*codes: tuple[str, str, int, tuple[int, int]], size: tuple[int, int] = (1280, 720)) -> np.ndarray:
+    """A noisy frame with codes: kind, text, px a module, and where their quiet zone begins."""
+    frame = np.full((size[1], size[0], 3), 190, np.uint8)
+    for kind, text, scale, (left, top) in codes:
+        code = drawn(text, kind, scale=scale)[20:-20, 20:-20]
+        frame[top : top + code.shape[0], left : left + code.shape[1]] = code
+    noise = np.random.default_rng(0).normal(0, 5, (*frame.shape[:2], 1))
+    return np.clip(frame + noise, 0, 255).astype(np.uint8)
+
+
+def test_codes_all_over_a_large_frame_are_each_told_once_where_they_stand() -> None:
+    codes = (
+        ("DataMatrix", "L4711A", 3, (8, 8)),
+        ("QRCode", "https://example.com/a", 4, (900, 20)),
+        ("EAN13", "4006381333931", 3, (300, 200)),
+        ("DataMatrix", "BIG", 14, (500, 420)),
+        ("DataMatrix", "L4711A", 3, (1180, 620)),
+        ("PDF417", "PDF417 LOT 4711", 3, (20, 500)),
+        ("Aztec", "AZTEC", 4, (60, 300)),
+    )
+    found = CodeReader().read(placed(*codes), (*FORMATS, "PDF417", "Aztec"))
+    assert sorted(code.text for code in found) == sorted(text for _, text, _, _ in codes)
+    for kind, text, scale, (left, top) in codes:
+        side = drawn(text, kind, scale=scale).shape
+        middle = np.array([left + side[1] / 2 - 20, top + side[0] / 2 - 20])
+        assert any(code.text == text and np.abs(code.quad.centre - middle).max() < 20 for code in found), text
+
+
+@pytest.mark.parametrize("scale", [2, 6, 12, 24, 40])
+def test_a_code_of_any_size_is_found_in_a_frame_of_12_megapixels(scale: int) -> None:
+    frame = placed(("DataMatrix", "L4711A", scale, (1800, 900)), size=(4000, 3000))
+    (code,) = CodeReader().read(frame, ("DataMatrix",))
+    width = drawn("L4711A", "DataMatrix", scale=scale).shape[1]
+    assert np.abs(code.quad.centre - [1800 + width / 2 - 20, 900 + width / 2 - 20]).max() < scale + 6
+
+
+def test_two_like_codes_side_by_side_are_told_twice() -> None:
+    frame = placed(("EAN8", "96385074", 3, (100, 100)), ("EAN8", "96385074", 3, (500, 130)))
+    assert [code.text for code in CodeReader().read(frame, FORMATS)] == ["96385074"] * 2
+
+
+def test_a_2d_code_beside_a_bar_code_does_not_speak_against_it() -> None:
+    frame = placed(("EAN8", "96385074", 3, (100, 100)), ("DataMatrix", "L4711A", 3, (100, 250)))
+    assert {code.text for code in CodeReader().read(frame, FORMATS)} == {"96385074", "L4711A"}
+
+
 @pytest.mark.parametrize("shape", [(1, 1, 3), (3, 4000, 3), (0, 5, 3)])
 def test_pictures_without_codes_give_none(shape: tuple[int, ...]) -> None:
     assert CodeReader().read(np.zeros(shape, np.uint8), FORMATS) == ()
