@@ -32,13 +32,14 @@ _DOUBTED = frozenset({"repaired", "incomplete", "unreadable", "invalid", "check_
 
 
 def with_codes(printed: Sequence[Field], coded: Sequence[Field]) -> list[Field]:
-    """The fields of a label, those of its codes first. A GS1 text in brackets, read without doubt, counts as a code
-    against the other lines."""
-    proofs = [*coded, *(field for field in printed if FROM_GS1 in field.flags and field.certain)]
-    checked = [field if field in proofs else _measured(field, proofs) for field in printed]
+    """The fields of a label, those of its codes first. What no code says, a GS1 text in brackets does, read without
+    doubt, against the other lines."""
+    by_code = {field.name for field in coded}
+    proofs = [f for f in printed if FROM_GS1 in f.flags and f.certain and f.name not in by_code]
+    checked = [field if field in proofs else _measured(field, [*coded, *proofs]) for field in printed]
     against = {field.name for field in checked if CONTRADICTS_CODE in field.flags and not _DOUBTED & set(field.flags)}
-    told = [_flagged(field, CONTRADICTS_CODE) if field.name in against else field for field in coded]
-    return [*told, *checked]
+    told = [_flagged(f, CONTRADICTS_CODE) if f.name in against and f in proofs else f for f in checked]
+    return [*(_flagged(f, CONTRADICTS_CODE) if f.name in against else f for f in coded), *told]
 
 
 def with_contradictions(fields: Sequence[Field]) -> list[Field]:
@@ -68,9 +69,17 @@ def _agrees(printed: Field, proof: Field) -> bool:
         values = (printed.value, *printed.alternatives)
         return any(value and same_date(value, proof.value, by_month=by_month) for value in values)
     if proof.name == "barcode_digits":
-        number = gtin_of(printed.value)
+        number, both = gtin_of(printed.value), _in_both(printed.value, proof.value)
+        if both:
+            return all(one == two for one, two in both)
         return printed.value == proof.value or (number is not None and number == gtin_of(proof.value))
     return printed.value == proof.value
+
+
+def _in_both(one: str, two: str) -> list[tuple[str, str]]:
+    """What two GS1 element strings (`01=...;17=...`) say behind each identifier that both have."""
+    ours, theirs = (dict(each.split("=", 1) for each in value.split(";") if "=" in each) for value in (one, two))
+    return [(ours[ai], theirs[ai]) for ai in ours if ai in theirs]
 
 
 def _settled(printed: Field, proof: Field) -> Field:
@@ -95,12 +104,25 @@ def _without(field: Field, flags: AbstractSet[str]) -> Field:
 
 
 def _misread(printed: Field, proof: Field) -> bool:
-    """Whether the print is the code's content with characters taken for others."""
+    """Whether the print is the code's content with characters taken for others.
+
+    A GS1 text in brackets proves its number, by the check digit, but no lot: it may be the one that is misread.
+    """
     if proof.name == "barcode_digits":
-        number = gtin_of(proof.value) if printed.value.isdigit() else None
-        wanted = proof.value if number is None else number[-len(printed.value) :]
-        return Levenshtein.distance(printed.value, wanted) <= MISREAD_SHARE * len(wanted)
-    return proof.name not in _DATES and skeleton(printed.value).chars == skeleton(proof.value).chars
+        return _misread_number(printed, proof)
+    alike = skeleton(printed.value).chars == skeleton(proof.value).chars
+    return proof.name not in _DATES and proof.source == "barcode" and alike
+
+
+def _misread_number(printed: Field, proof: Field) -> bool:
+    both = _in_both(printed.value, proof.value)
+    number, own = gtin_of(proof.value), gtin_of(printed.value)
+    if not both:
+        if number is not None and own is not None and printed.certain and number[1:13] == own[1:13]:
+            return False  # the number of the case that holds this product, or of the product in it
+        wanted = number[-len(printed.value) :] if number is not None and printed.value.isdigit() else proof.value
+        both = [(printed.value, wanted)]
+    return all(Levenshtein.distance(one, two) <= MISREAD_SHARE * len(two) for one, two in both)
 
 
 def _flagged(field: Field, flag: str) -> Field:

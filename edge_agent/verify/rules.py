@@ -30,6 +30,7 @@ CATALOGUE_ALIKE = 0.85  # of skeletons: 60 entries under noise of 9.6 % CER were
 MAX_SEEN_CHARS = 300
 MISMATCH = "pattern_mismatch"  # flag of a field that its pattern does not match
 LINE_DOUBTS = frozenset({"cut", "too_small"})  # of a line: characters of it may be lost or others
+AMOUNT = "weight_volume"
 CONTRADICTS = "contradicts_code"  # flag of fields that print and code say differently
 
 
@@ -186,10 +187,13 @@ def _values_said(name: str, values: tuple[str, ...]) -> frozenset[str]:
 
 def _said(name: str, value: str) -> frozenset[str]:
     """What a field's value says, as it is compared: of a bar code, or a GS1 element string (`01=...;17=...`), the
-    product's number too, of 14 digits however many are printed."""
-    plain = _plain(value)
-    number = product_number(plain) if name.endswith(CODE) else None
-    return frozenset({plain} if number is None else {plain, number})
+    product's number too, of 14 digits however many are printed; of an amount, the same in g or ml."""
+    said = {_plain(value)}
+    if name.endswith(CODE) and (number := product_number(_plain(value))) is not None:
+        said.add(number)
+    if name.endswith(AMOUNT):
+        said |= {f"{amount} {unit}" for amount, unit in numbers_of(value).amounts}
+    return frozenset(said)
 
 
 def _catalogue(rule: Rule, label: Label, today: Today) -> Reason:

@@ -167,3 +167,32 @@ def test_print_without_its_day_agrees_with_a_code_of_any_day_of_that_month() -> 
             [printed("expiry_date", value, "month_precision")], [f for f in coded if f.name == "expiry_date"]
         )
         assert kept[0].flags == ("month_precision", *flags)
+
+
+def test_print_in_brackets_is_held_against_the_code_like_any_other() -> None:
+    text = "0109506000134352172708311" + "0AB12"
+    for lot, flag in (("A812", "misread"), ("CD34", "contradicts_code")):
+        hri = [
+            printed("barcode_digits", f"01=09506000134352;17=270831;10={lot}"),
+            printed("expiry_date", "2027-08-31", "from_gs1"),
+            printed("lot", lot, "from_gs1"),
+        ]
+        fields = with_codes(hri, fields_of_codes([code(text)], RULES))
+        by_print = {f.name: f for f in fields if f.source == "rule"}
+        assert by_print["lot"].flags == ("from_gs1", flag)
+        assert by_print["expiry_date"].certain
+        assert by_print["barcode_digits"].flags == (("misread",) if flag == "misread" else ()), "the lot says it"
+        by_code = {f.name: f for f in fields if f.source == "barcode"}
+        assert by_code["lot"].certain == (flag == "misread")
+
+
+def test_two_prints_of_a_lot_that_differ_both_say_so() -> None:
+    fields = with_codes([printed("lot", "A812", "from_gs1"), printed("lot", "AB12")], [])
+    assert [f.flags for f in fields] == [("from_gs1", "contradicts_code"), ("contradicts_code",)]
+
+
+def test_number_of_the_case_is_no_misreading_of_the_product_s() -> None:
+    coded = fields_of_codes([code("14006381333938", "ITF14", "]I1")], RULES)
+    assert with_codes([printed("barcode_digits", "4006381333931")], coded)[-1].certain
+    misread = with_codes([printed("barcode_digits", "4006381333938", "check_failed")], coded)[-1]
+    assert misread.flags == ("check_failed", "misread")

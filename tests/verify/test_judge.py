@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -273,6 +274,19 @@ def test_product_s_number_is_the_same_however_many_digits_it_is_printed_with(
     printed = field("barcode_digits", expected.replace(" ", ""))
     equal = {"field": "print.gtin", "equals": "code.gtin"}
     assert judged(equal, fields=(coded, printed), codes=(code("x"),)).verdict == verdict
+
+
+def test_amount_is_the_same_in_whatever_unit() -> None:
+    printed, coded = field("weight_volume", "1250 g"), field("weight_volume", "1.25 kg", source="barcode", lines=())
+    for rule in ({"field": "quantity", "text": "1,25 kg"}, {"field": "quantity", "one_of": ["1 kg", "1.25kg"]}):
+        assert judged(rule, fields=(printed,)).verdict == "PASS"
+    assert judged({"field": "quantity", "text": "125 g"}, fields=(printed,)).verdict == "FAIL"
+    assert (
+        judged({"field": "quantity", "text": "4 x 125 g"}, fields=(field("weight_volume", "500 g"),)).verdict == "FAIL"
+    )
+    both = (printed, replace(coded, codes=(0,)))
+    equal = {"field": "print.quantity", "equals": "code.quantity"}
+    assert judged(equal, fields=both, codes=(code("x"),)).verdict == "PASS"
 
 
 def test_codes_of_several_products_pass_for_none_and_a_pallet_s_is_no_product_s() -> None:
