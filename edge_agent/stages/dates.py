@@ -36,6 +36,11 @@ def find_dates(text: str, rules: DateRules, *, keyed: bool) -> tuple[LabelDate, 
     return tuple(sorted(found, key=lambda d: d.start))
 
 
+def names_week(text: str) -> bool:
+    """Whether a clean text names a week of a year, `KW 12/27`, which is no date here: it has seven days."""
+    return WEEK.search(unaccented(text)) is not None
+
+
 def same_date(one: str, two: str, *, by_month: bool) -> bool:
     """Whether two dates (ISO 8601, each in the precision printed) can be one day; `by_month`: one of them has no day,
     whatever its value says."""

@@ -14,7 +14,7 @@ from typing import Literal
 from edge_agent.stages.code_fields import AMOUNT_OF, CODE_OF, DATE_OF, FROM_GS1, meaning_of
 from edge_agent.stages.codes import PrintedCode, find_code, find_gtin, find_marked_lot, find_trailing_code
 from edge_agent.stages.contacts import find_contact
-from edge_agent.stages.dates import find_dates
+from edge_agent.stages.dates import find_dates, names_week
 from edge_agent.stages.gs1_text import Gs1Text, find_gs1
 from edge_agent.stages.label_date import DateRules, LabelDate
 from edge_agent.stages.quantities import Quantity, bare_count, best_quantity, find_quantities, only_quantity
@@ -106,8 +106,10 @@ def read_value(name: str, text: str, rules: ReadRules) -> Value | None:
         return _of_identifier(name, kind, gs1, rules)
     value = _READERS[kind](name, text, rules)
     least = LEAST_DIGITS.get(kind)
-    if value is not None or least is None or kind == "code" or "%" in text[:24] or not _DIGITS_FIRST.match(text):
+    if value is not None or least is None or kind == "code" or "%" in text[:24]:
         return value
+    if not _DIGITS_FIRST.match(text) and not (kind == "date" and names_week(text[:24])):
+        return None
     if sum(c in "0123456789" for c in text[:24]) < least:
         return None
     return Value(name, "", 0, len(text.rstrip()), ("unreadable",))

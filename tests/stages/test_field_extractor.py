@@ -33,7 +33,7 @@ def pairs(*texts: str) -> list[tuple[str, str]]:
 def with_encoder() -> FieldExtractor:
     if not (MODEL / "model.onnx").exists():
         pytest.skip("the encoder is not fetched: edge-agent models fetch")
-    encoder = TextEncoder(OrtBackend(2).load(MODEL / "model.onnx"), Path(MODEL / "tokenizer.json"))
+    encoder = TextEncoder(OrtBackend().load(MODEL / "model.onnx"), Path(MODEL / "tokenizer.json"))
     return FieldExtractor(FieldsConfig(), encoder, lambda: NOW)
 
 
@@ -178,6 +178,12 @@ def test_two_dates_behind_one_key_are_never_one_for_certain(text: str) -> None:
 def test_date_set_apart_by_a_word_or_the_same_again_leaves_the_first_one_certain() -> None:
     for text in ("EXP 31.08.2027 packed 13.09.2026", "EXP 31.08.2027 08/31/2027"):
         assert [(f.value, f.certain) for f in extract(text) if f.name == "expiry_date"] == [("2027-08-31", True)]
+
+
+@pytest.mark.parametrize("text", ["EXP KW 12/27", "Best before week 10/2027", "EXP 12/27 KW"])
+def test_week_behind_a_key_is_told_as_unreadable(text: str) -> None:
+    (found,) = extract(text)
+    assert (found.name, found.value, found.flags) == ("expiry_date", "", ("unreadable",))
 
 
 def test_one_date_for_two_keys_is_nobodys() -> None:
