@@ -255,8 +255,6 @@ def read_evidence(path: Path) -> Kept:
 def _bounded(path: Path) -> bytes:
     if not path.is_file():  # a pipe of that name would be waited for
         raise FileNotFoundError(errno.ENOENT, "there is no such file", str(path))
-    with path.open("rb") as file:
-        content = file.read(MAX_FILE_BYTES + 1)
-    if len(content) > MAX_FILE_BYTES:
+    if path.stat().st_size > MAX_FILE_BYTES:
         raise ValueError(f"{path} is larger than {MAX_FILE_BYTES} bytes: it is no evidence")
-    return content
+    return path.read_bytes()

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 READINGS = "readings.jsonl"
 SAME_PLACE = 0.3  # intersection over union from which on two boxes are one line
+MAX_LINE_BYTES = 16_777_216  # of READINGS, which may be anybody's
+MOST_ENGINES = 16  # differences of engines that are told
+FAR_PX = 1e6  # no picture has a line there
+DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, FrameError)
 
 DESCRIPTION = """\
 Reads kept evidence again, with the engines and settings of today, and prints what differs from then. Dates are compared
@@ -39,7 +43,8 @@ examples:
   edge-agent read photos --json > photos/readings.jsonl       then, after an update:
   edge-agent replay photos
 
-The exit code is 0 where nothing differs, and 1 where something does or could not be read."""
+The exit code is 0 where nothing differs, 1 where something does or could not be read, and 78 where WHAT names nothing,
+or the settings name a model that is not there."""
 
 
 def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -59,7 +64,8 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """One picture with what was made of it: `reading` and `verdict` of then, as messages write them."""
+    """One picture with what was made of it: `reading` and `verdict` of then, as messages write them; `regions` of then
+    are not in the settings of today."""
 
     name: str
     frame: Frame
@@ -68,16 +74,19 @@ class Past:
     expectation: Expectation | None
     today: date
     clock_trusted: bool
+    regions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """What came of it now, and each difference in words."""
+    """What came of it now, and each difference in words; `engines` are the stages with another engine than then, each
+    with both."""
 
     name: str
     verdict_then: str | None
     verdict_now: str | None
     differences: tuple[str, ...]
+    engines: tuple[tuple[str, str, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain values."""
@@ -94,20 +103,33 @@ def run(args: argparse.Namespace) -> int:
     settings = config_file.load(args.config) if args.config else config_file.without_file()
     problems: list[str] = []
     past = find_past(args.what, settings, problems)
-    count = different = 0
+    count = different = unread = 0
+    engines: dict[tuple[str, str, str], None] = {}
     with open_pipeline(settings, args.models_dir) as pipeline:
         for each in past:
             try:
                 replayed = replay(each, pipeline)
             except FrameError as exc:
                 problems.append(f"{each.name}: {exc}")
-                continue
-            count, different = count + 1, different + bool(replayed.differences)
-            show(replayed, sys.stdout, as_json=args.json)
+            else:
+                count, different = count + 1, different + bool(replayed.differences)
+                engines |= dict.fromkeys(replayed.engines)
+                show(replayed, sys.stdout, as_json=args.json)
+            unread += tell(problems)
+    unread += tell(problems)
+    for stage, then, now in list(engines)[:MOST_ENGINES]:
+        print(f"{printable(stage)}: by {printable(then)} then, by {printable(now)} now", file=sys.stderr)
+    print(f"{count} read again, {different} differ" + (f", {unread} could not be read" * bool(unread)), file=sys.stderr)
+    return 1 if different or unread else 0
+
+
+def tell(problems: list[str]) -> int:
+    """Says what could not be read as soon as it is known; how many that were."""
+    told = len(problems)
     for problem in problems:
         print(f"edge-agent replay: {printable(problem)}", file=sys.stderr)
-    print(f"{count} read again, {different} differ", file=sys.stderr)
-    return 1 if different or problems else 0
+    problems.clear()
+    return told
 
 
 def show(replayed: Replayed, stream: IO[str], *, as_json: bool) -> None:
@@ -146,19 +168,37 @@ def _evidence(paths: Iterable[Path], settings: Config, problems: list[str]) -> I
     for path in paths:
         try:
             kept = read_evidence(path)
-            content = kept.content
-            camera = str(content["item"]["camera"])
-            yield Past(
+            content, item = kept.content, kept.content["item"]
+            camera, region = str(item["camera"]), item.get("region")
+            reading = _compared(content["reading"])
+            expectation = _expectation(content["expectation"], camera, settings)
+            if region is not None and expectation is not None:  # an item that one region showed
+                expectation = expectation.of_region(str(region))
+            past = Past(
                 name=str(content["id"]),
                 frame=Frame(camera, 0, time.time(), time.monotonic(), kept.canvas),
-                reading=_compared(content["reading"]),
-                verdict=_verdict(content["item"]),
-                expectation=_expectation(content["expectation"], camera, settings),
+                reading=reading,
+                verdict=_verdict(item),
+                expectation=expectation,
                 today=date.fromisoformat(content["today"]),
                 clock_trusted=bool(content["clock_trusted"]),
+                regions=_lost_regions(reading, expectation, camera, settings),
             )
-        except (OSError, ValueError, KeyError, TypeError) as exc:
+        except DAMAGE as exc:
             problems.append(f"{path}: {in_one_line(exc)}")
+        else:
+            yield past
+
+
+def _lost_regions(
+    reading: Mapping[str, Any], expectation: Expectation | None, camera: str, settings: Config
+) -> tuple[str, ...]:
+    """Regions in which something was read, or of which something is expected, that the camera no longer has."""
+    named = {str(line["region"]) for line in reading["lines"] if line.get("region") is not None}
+    if expectation is not None:
+        named |= {region for region, rules in expectation.rois.items() if rules}
+    known: Collection[str] = settings.cameras[camera].rois if camera in settings.cameras else ()
+    return tuple(sorted(named.difference(known)))
 
 
 def _compared(reading: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -166,7 +206,11 @@ def _compared(reading: Mapping[str, Any]) -> Mapping[str, Any]:
     for line in reading["lines"]:
         if not isinstance(line["text"], str):
             raise TypeError(f"a line's text is {line['text']!r}")
+        if not all(abs(value) < FAR_PX for point in line["quad"] for value in point):
+            raise ValueError(f"a line stands at {line['quad']!r}")
         overlap(line["quad"], line["quad"])
+    if not all(isinstance(each["name"], str) for each in reading["fields"]):
+        raise TypeError("a field's name is no text")
     _fields(reading["fields"])
     return reading
 
@@ -200,18 +244,31 @@ def _expectation(kept: Mapping[str, Any] | None, camera: str, settings: Config) 
 def _pictures(folder: Path, settings: Config, problems: list[str]) -> Iterator[Past]:
     from edge_agent.cameras.image_file import read_image_file
 
-    for number, line in enumerate((folder / READINGS).read_bytes().splitlines(), 1):
+    for number, line in enumerate(_lines(folder / READINGS), 1):
         try:
             reading = json.loads(line)
             path = folder / Path(str(reading["source"])).name
+            if not path.is_file():  # a pipe of that name would be waited for
+                raise FrameError(f"{path.name!r} is no picture beside it")
             camera = str(reading["camera"])
             frame = Frame(camera, 0, time.time(), time.monotonic(), read_image_file(path, MAX_PIXELS))
-            then = _verdict(reading)
-            known = camera in settings.cameras
-            expectation = _expectation(None, camera, settings) if known else None
-            yield Past(path.name, frame, _compared(reading), then, expectation, date.today(), clock_trusted=True)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, FrameError) as exc:
+            then, compared = _verdict(reading), _compared(reading)
+            expectation = _expectation(None, camera, settings)
+            lost = _lost_regions(compared, expectation, camera, settings)
+            past = Past(path.name, frame, compared, then, expectation, date.today(), clock_trusted=True, regions=lost)
+        except DAMAGE as exc:
             problems.append(f"{folder / READINGS}:{number}: {in_one_line(exc)}")
+        else:
+            yield past
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file; of one that is too long the beginning, which is no reading."""
+    with path.open("rb") as file:
+        while line := file.readline(MAX_LINE_BYTES):
+            yield line
+            while not line.endswith(b"\n") and (line := file.readline(MAX_LINE_BYTES)):
+                pass
 
 
 def replay(past: Past, pipeline: Pipeline) -> Replayed:
@@ -230,7 +287,16 @@ def replay(past: Past, pipeline: Pipeline) -> Replayed:
         why = [] if judgement is None else [f"{each.rule} ({each.why})" for each in judgement.reasons if each.why]
         because = f": {'; '.join(why)}" if why else ""
         differences.insert(0, f"verdict {past.verdict or '-'} -> {verdict or '-'}{because}")
-    return Replayed(past.name, past.verdict, verdict, tuple(differences))
+    differences += [f"region {region} is not in the settings of today" for region in past.regions]
+    return Replayed(past.name, past.verdict, verdict, tuple(differences), other_engines(past.reading, reading))
+
+
+def other_engines(before: Mapping[str, Any], reading: Reading) -> tuple[tuple[str, str, str], ...]:
+    """The stages that had another engine than now: stage, engine then, engine now."""
+    then = before.get("engines")
+    known = then if isinstance(then, dict) else {}
+    stages = [(stage, str(known.get(stage, now)), now) for stage, now in reading.engines.items()]
+    return tuple(each for each in stages if each[1] != each[2])
 
 
 def line_differences(before: Mapping[str, Any], reading: Reading) -> Iterator[str]:
