@@ -20,6 +20,8 @@ _CODE = re.compile(r"[^\W_](?:[\w./+-]{0,39}[^\W_])?")
 _TIME = re.compile(r"[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?")
 _DATE_LIKE = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}|[0-9]{1,2}/[0-9]{4}")
 _LOT_MARKER = re.compile(r"(?<![\w/.-])L[ .:-]{0,2}([0-9][0-9A-Z]{2,15}(?:[-/][0-9A-Z]{1,8})?)(?![\w])")
+# all that stands behind a code, where it may be a piece of it, or another one: `A12 B`, `A12 / B13`
+_MORE = re.compile(r"[\s,;/+&-]+((?=[A-Z0-9./-]*[0-9])[A-Z0-9./-]{1,20}|[A-Z]{1,2})\s*")
 _FILLER = frozenset("no nr num number nº n° code id numero nummer cod".split())
 
 _GROUPED = re.compile(r"(?<![\w])[0-9OIlZASBGTDQ|](?:[ -]?[0-9OIlZASBGTDQ|]){7,13}(?![\w])")
@@ -106,7 +108,10 @@ def _joined(text: str, words: list[re.Match[str]], at: int) -> PrintedCode:
         if not (digits or letter) or not _touch(text, group[-1], word):
             break
         group.append(word)
-    return PrintedCode("".join(word[0] for word in group), group[0].start(), group[-1].end())
+    end = group[-1].end()
+    more = _MORE.fullmatch(text, end)
+    is_piece = more is not None and not _DATE_LIKE.fullmatch(more[1]) and not any(q.end > end for q in amounts)
+    return PrintedCode("".join(w[0] for w in group), group[0].start(), end, ("incomplete",) if is_piece else ())
 
 
 def _touch(text: str, left: re.Match[str], right: re.Match[str]) -> bool:

@@ -5,6 +5,7 @@ A Label is one frame's lines while they are being read; what is found is gathere
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -31,6 +32,7 @@ from edge_agent.stages.segments import Segment, segments_of
 
 Source = Literal["barcode", "rule", "model"]
 ERROR_PENALTY = 0.9  # of confidence, per letter of the key phrase that was not as in the lexicon
+_HEAD_OF_CODE = re.compile(r"[^\W_]+\Z")
 MIN_LOOSE_CODE = 4  # characters of a code behind a short key that is glued to it in the middle of a line
 
 
@@ -131,8 +133,18 @@ def _named_values(segment: Segment, text: str, rules: ReadRules) -> list[tuple[V
         elif name in rules.kinds:
             value = read_value(name, text if rules.kinds[name] == "date" else undated, rules)
             if value is not None and not _is_loose(segment, key, value):
-                values.append((value, key))
+                values.append((_with_key_s_end(value, key, segment) if rules.kinds[name] == "code" else value, key))
     return values
+
+
+def _with_key_s_end(value: Value, key: KeyPhrase, segment: Segment) -> Value:
+    """A code to which a word of its phrase is glued, that may be its own beginning: `S/N O921`, `LOT NO123`."""
+    text = segment.text.text
+    head = _HEAD_OF_CODE.search(text, key.start, key.end)
+    if value.start > 0 or not value.value or head is None or head.start() == key.start:
+        return value
+    both = head[0] + value.value
+    return replace(value, flags=(*value.flags, "ambiguous"), alternatives=(*value.alternatives, both))
 
 
 def _is_loose(segment: Segment, key: KeyPhrase, value: Value) -> bool:

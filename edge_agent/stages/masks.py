@@ -64,6 +64,8 @@ def _fitted(found: Found, label: Label, pattern: Pattern, rules: ReadRules) -> F
     if FROM_GS1 in found.value.flags:  # its place is the whole GS1 text
         is_code = rules.kinds[found.value.name] == "code"
         return found if not is_code or pattern.matches(found.value.value) else _mismatched(found)
+    if rules.kinds[found.value.name] == "code" and (settled := _settled(found, pattern)) is not None:
+        return settled
     line = label.lines[found.lines[-1]]
     spans = _spans(found, label)
     for span in spans:
@@ -76,6 +78,17 @@ def _fitted(found: Found, label: Label, pattern: Pattern, rules: ReadRules) -> F
             span, one = min(likely, key=lambda each: _cost(each[1]))
             return _taken(found, span, one.text, _changes(one), rules)
     return _mismatched(found)
+
+
+def _settled(found: Found, pattern: Pattern) -> Found | None:
+    """A value that could be read in several ways, of which the pattern takes one; None where it is none of these."""
+    value = found.value
+    fitting = [way for way in (value.value, *value.alternatives) if pattern.matches(way)]
+    if not value.alternatives or len(fitting) != 1:
+        return None
+    flags = tuple(flag for flag in value.flags if flag not in {*_DISPROVED, "ambiguous"})
+    seen = fitting[0] if fitting[0].endswith(found.seen) else found.seen  # the end of its phrase is its own beginning
+    return replace(found, value=replace(value, value=fitting[0], flags=flags, alternatives=()), seen=seen)
 
 
 def _spans(found: Found, label: Label) -> list[_Span]:

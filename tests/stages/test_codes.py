@@ -34,6 +34,23 @@ def test_code_is_taken_as_printed(text: str, value: str) -> None:
     assert (found.value, found.flags) == (value, ())
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [(" A12 B", "A12"), (" A12,B13", "A12"), (" A12 / B13", "A12"), (" 26-120 A", "26-120"), (" AB 12 CD", "AB12")],
+)
+def test_what_stands_alone_behind_a_code_may_be_a_piece_of_it(text: str, value: str) -> None:
+    found = find_code(text)
+    assert found is not None
+    assert (found.value, found.flags) == (value, ("incomplete",))
+
+
+@pytest.mark.parametrize("text", [" 5A MADE IN ITALY", " A12 31.08.2027", " A12 500 g", " A12 14:33", " A12 see lid 7"])
+def test_words_dates_and_amounts_behind_a_code_are_no_piece_of_it(text: str) -> None:
+    found = find_code(text)
+    assert found is not None
+    assert found.flags == ()
+
+
 def test_code_of_letters_alone_says_so() -> None:
     found = find_code(". FNVCKTDSLJ")
     assert found is not None

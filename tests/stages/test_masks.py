@@ -104,3 +104,14 @@ def test_a_lot_from_a_gs1_text_is_held_against_the_mask() -> None:
     assert [(f.value, f.flags) for f in lots] == [("AB12", ("from_gs1",))]
     lots = [f for f in extractor(lot="A999").extract([line(text)]) if f.name == "lot"]
     assert [f.flags for f in lots] == [("from_gs1", "pattern_mismatch")]
+
+
+@pytest.mark.parametrize(
+    ("text", "mask", "value"),
+    [("S/N O921", "A999", "O921"), ("S/N O921", "999", "921"), ("SN O0123", "9999", "0123")],
+)
+def test_mask_says_whether_the_end_of_a_phrase_is_the_beginning_of_the_code(text: str, mask: str, value: str) -> None:
+    found = only(extractor(serial_number=mask).extract([line(text)]))
+    assert (found.value, found.text, found.flags, found.certain) == (value, value, (), True)
+    doubted = only(extractor().extract([line(text)]))
+    assert (doubted.flags, value in (doubted.value, *doubted.alternatives)) == (("ambiguous",), True)
