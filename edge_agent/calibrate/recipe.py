@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from edge_agent.errors import ConfigError
-from edge_agent.settings import strict_yaml
+from edge_agent.settings.strict_text import MAX_BYTES
+from edge_agent.settings.strict_yaml import parse
 
 RECIPE_FILE = "recipe.yaml"
 DEFAULT_DIRECTORY = Path("calibration")
@@ -109,7 +110,7 @@ def shipped_directories() -> tuple[Path, ...]:
 def _read(path: Path) -> Mapping[str, Any]:
     try:
         with path.open("rb") as file:
-            text = file.read(strict_yaml.MAX_BYTES + 1)
+            text = file.read(MAX_BYTES + 1)
     except OSError as exc:
         raise ConfigError(f"{path} cannot be read: {exc.strerror}; check its owner and mode") from exc
-    return strict_yaml.parse(text, str(path))
+    return parse(text, str(path))

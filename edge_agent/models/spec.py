@@ -21,7 +21,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from edge_agent.errors import ConfigError, ModelError
 from edge_agent.models.digest import sha256_of
-from edge_agent.settings import strict_yaml
+from edge_agent.settings.strict_text import MAX_BYTES
+from edge_agent.settings.strict_yaml import parse
 
 SPEC_FILE = "model.yaml"
 MANIFEST_FILE = "manifest.json"
@@ -335,11 +336,11 @@ def _read_spec(path: Path) -> dict[str, Any]:
     where = f"{path.parent.name}/{path.name}"
     try:
         with path.open("rb") as file:
-            text = file.read(strict_yaml.MAX_BYTES + 1)
+            text = file.read(MAX_BYTES + 1)
     except OSError as exc:
         raise ModelError(f"{where} cannot be read: {exc.strerror}") from exc
     try:
-        return strict_yaml.parse(text, where)
+        return parse(text, where)
     except ConfigError as exc:
         raise ModelError(str(exc)) from exc
 
