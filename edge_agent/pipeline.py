@@ -20,7 +20,8 @@ from edge_agent.artefacts import Artefacts, Binding, find_calibration_dir
 from edge_agent.backends.base import Backend, Condition, Engine, Planned, Profile
 from edge_agent.backends.build_job import Report
 from edge_agent.backends.choose import choose_backend, look, open_backend
-from edge_agent.backends.plan import BuildOptions, find_plans_dir
+from edge_agent.backends.plan import BuildOptions
+from edge_agent.backends.plan_store import find_plans_dir
 from edge_agent.backends.trt_settings import TrtSettings
 from edge_agent.config import Config
 from edge_agent.errors import ConfigError, FrameError, ModelError

@@ -16,8 +16,10 @@ from edge_agent import pipeline
 from edge_agent.backends.base import Condition, Engine, Profile
 from edge_agent.backends.build_job import BuildRequest, Report, build_plan
 from edge_agent.backends.interim import BuildQueue
+from edge_agent.backends.model_file import file_sha256, model_name
 from edge_agent.backends.ort import OrtBackend
-from edge_agent.backends.plan import BuildOptions, Environment, PlanKey, PlanStore, file_sha256, model_name
+from edge_agent.backends.plan import BuildOptions, Environment, PlanKey
+from edge_agent.backends.plan_store import PlanStore
 from tests.backends.fake_trt import fake_child
 
 

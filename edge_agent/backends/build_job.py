@@ -17,7 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from edge_agent.backends.plan import Manifest, PlanKey, PlanStore
+from edge_agent.backends.plan import Manifest, PlanKey
+from edge_agent.backends.plan_store import PlanStore
 from edge_agent.child_process import Child
 from edge_agent.errors import EdgeAgentError, ModelError
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from edge_agent.backends.base import Condition, Engine, Profile
 from edge_agent.backends.build_job import BUILDER_COMMAND, BuildRequest, PlanBuild
-from edge_agent.backends.plan import PlansBusy, PlanStore, PlanUnusable
+from edge_agent.backends.plan_store import PlansBusy, PlanStore, PlanUnusable
 from edge_agent.backends.swap import SwapEngine
 from edge_agent.errors import ModelError
 

@@ -26,17 +26,9 @@ from edge_agent.backends.build_job import (
 )
 from edge_agent.backends.gpu import Gpu, open_gpu
 from edge_agent.backends.interim import BuildQueue, covers
-from edge_agent.backends.plan import (
-    Manifest,
-    PlanKey,
-    PlanStore,
-    PlanUnusable,
-    StoredPlan,
-    file_sha256,
-    has_convolutions,
-    is_quantised,
-    model_name,
-)
+from edge_agent.backends.model_file import file_sha256, has_convolutions, is_quantised, model_name
+from edge_agent.backends.plan import Manifest, PlanKey
+from edge_agent.backends.plan_store import PlanStore, PlanUnusable, StoredPlan
 from edge_agent.backends.trt_engine import TrtEngine, pool_owner
 from edge_agent.backends.trt_settings import TrtSettings
 from edge_agent.errors import ConfigError, EngineError, ModelError

@@ -28,7 +28,8 @@ from edge_agent.backends.build_job import (
     sounds_like_memory,
 )
 from edge_agent.backends.half import half_precision
-from edge_agent.backends.plan import PlanStore, is_quantised
+from edge_agent.backends.model_file import is_quantised
+from edge_agent.backends.plan_store import PlanStore
 from edge_agent.child_process import be_the_first_to_go, own_standard_output
 from edge_agent.errors import EdgeAgentError, ModelError
 from edge_agent.files import write_atomically

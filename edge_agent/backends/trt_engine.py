@@ -15,10 +15,7 @@ from edge_agent.backends import trt_api
 from edge_agent.backends.base import Array, Feed, GpuTimes, LayerTime, Shape, check_feed
 from edge_agent.backends.buffers import Buffers
 from edge_agent.backends.gpu import Gpu
-from edge_agent.backends.plan import (
-    Manifest,
-    PlanKey,
-)
+from edge_agent.backends.plan import Manifest, PlanKey
 from edge_agent.backends.profiles import ShapeLog, shapes_path
 from edge_agent.backends.trt_lanes import Lane, LaneCounters, Lanes, Loaded, Shapes
 from edge_agent.backends.trt_layers import layer_times

@@ -14,7 +14,9 @@ from typing import IO, TYPE_CHECKING, Any
 from edge_agent import config as configuration
 from edge_agent.backends.base import Profile
 from edge_agent.backends.build_job import BuildProgress
-from edge_agent.backends.plan import PRECISIONS, PlanUnusable, model_name
+from edge_agent.backends.model_file import model_name
+from edge_agent.backends.plan import PRECISIONS
+from edge_agent.backends.plan_store import PlanUnusable
 from edge_agent.backends.trt_settings import TrtSettings
 from edge_agent.commands.options import AGENTS, add_settings_options
 from edge_agent.config import Config

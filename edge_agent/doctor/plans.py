@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from edge_agent.backends.choose import look
-from edge_agent.backends.plan import Manifest, PlanStore, file_sha256, find_plans_dir, l4t_release
+from edge_agent.backends.model_file import file_sha256
+from edge_agent.backends.plan import Manifest, l4t_release
+from edge_agent.backends.plan_store import PlanStore, find_plans_dir
 from edge_agent.doctor.base import Patient, Row
 from edge_agent.doctor.models import models_in_use
 from edge_agent.models.spec import model_directory

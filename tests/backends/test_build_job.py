@@ -14,7 +14,9 @@ import pytest
 from edge_agent.backends import build_job
 from edge_agent.backends.base import Profile
 from edge_agent.backends.build_job import BuildFailed, BuildJob, BuildProgress, BuildRequest, build_plan
-from edge_agent.backends.plan import MAX_TRIES, BuildOptions, Environment, PlanKey, PlanStore, PlanUnusable, file_sha256
+from edge_agent.backends.model_file import file_sha256
+from edge_agent.backends.plan import BuildOptions, Environment, PlanKey
+from edge_agent.backends.plan_store import MAX_TRIES, PlanStore, PlanUnusable
 from edge_agent.errors import ModelError
 from tests.backends.fake_trt import MAGIC, fake_child
 from tests.backends.small_models import mean_colour
@@ -117,7 +119,7 @@ CRASHER = """
 import faulthandler, json, os, signal, sys
 faulthandler.enable(all_threads=False)
 from edge_agent.backends.build_job import BuildRequest
-from edge_agent.backends.plan import PlanStore
+from edge_agent.backends.plan_store import PlanStore
 request = BuildRequest.from_json(json.load(sys.stdin))
 store = PlanStore(request.plans_dir)
 if store.timing_cache_path(request.key.environment).exists():

@@ -20,7 +20,9 @@ import pytest
 from edge_agent.backends.base import Condition, Engine, Profile
 from edge_agent.backends.build_job import BuildRequest
 from edge_agent.backends.interim import BuildQueue, covers
-from edge_agent.backends.plan import MAX_TRIES, BuildOptions, Environment, PlanKey, PlanStore, PlanUnusable, file_sha256
+from edge_agent.backends.model_file import file_sha256
+from edge_agent.backends.plan import BuildOptions, Environment, PlanKey
+from edge_agent.backends.plan_store import MAX_TRIES, PlanStore, PlanUnusable
 from edge_agent.backends.swap import SwapEngine
 from edge_agent.backends.trt_settings import TrtSettings
 from tests.backends import fake_trt

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from edge_agent.backends import plan
 from edge_agent.backends.base import Profile
-from edge_agent.backends.plan import PLANS_KEPT, BuildOptions, Environment, Manifest, PlanKey, PlanStore, PlanUnusable
+from edge_agent.backends.model_file import file_sha256, model_name
+from edge_agent.backends.plan import BuildOptions, Environment, Manifest, PlanKey, l4t_release
+from edge_agent.backends.plan_store import MAX_TRIES, PLANS_KEPT, PlanStore, PlanUnusable, find_plans_dir
 from edge_agent.errors import ModelError
+from edge_agent.files import write_atomically
 
 CONTENT = b"ftrt" + bytes(range(256)) * 40
 ORIN = Environment(tensorrt="10.3.0", compute_capability="8.7", gpu="Orin (nvgpu)", sm_count=8, l4t="36.4.3")
@@ -141,10 +143,10 @@ def test_writer_killed_half_way_leaves_the_old_plan_in_place(store: PlanStore) -
     script = f"""
 import os, signal
 from pathlib import Path
-from edge_agent.backends import plan
+from edge_agent.files import write_atomically
 real = os.fsync
 os.fsync = lambda fd: os.kill(os.getpid(), signal.SIGKILL)
-plan.write_atomically(Path({str(store.plan_path(KEY))!r}), b"new" * 100000)
+write_atomically(Path({str(store.plan_path(KEY))!r}), b"new" * 100000)
 """
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
     assert len(list(store.directory.glob("*.partial"))) == 1
@@ -177,7 +179,7 @@ def test_only_the_newest_plans_of_a_model_are_kept(store: PlanStore) -> None:
 
 
 def test_tries_are_counted_across_processes_and_stop_a_build_loop(store: PlanStore) -> None:
-    for n in range(plan.MAX_TRIES):
+    for n in range(MAX_TRIES):
         again = PlanStore(store.directory)
         assert again.tries(KEY) == n
         again.begin_try(KEY)
@@ -220,8 +222,8 @@ def test_fingerprint_does_not_depend_on_the_order_of_inputs() -> None:
 def test_l4t_release_is_read_from_nv_tegra_release(tmp_path: Path, text: str, release: str | None) -> None:
     file = tmp_path / "nv_tegra_release"
     file.write_text(text)
-    assert plan.l4t_release(file) == release
-    assert plan.l4t_release(tmp_path / "absent") is None
+    assert l4t_release(file) == release
+    assert l4t_release(tmp_path / "absent") is None
 
 
 @pytest.mark.parametrize(
@@ -237,7 +239,7 @@ def test_l4t_release_is_read_from_nv_tegra_release(tmp_path: Path, text: str, re
     ],
 )
 def test_plan_is_named_after_the_model_folder(path: str, name: str) -> None:
-    assert plan.model_name(Path(path)) == name
+    assert model_name(Path(path)) == name
 
 
 def test_plans_of_an_artefact_push_no_float_plan_out(tmp_path: Path) -> None:
@@ -254,11 +256,11 @@ def test_plans_of_an_artefact_push_no_float_plan_out(tmp_path: Path) -> None:
 def test_model_hash_covers_weights_stored_beside_the_graph(tmp_path: Path) -> None:
     onnx = tmp_path / "model.onnx"
     onnx.write_bytes(b"graph")
-    alone = plan.file_sha256(onnx)
+    alone = file_sha256(onnx)
     (tmp_path / "model.onnx.data").write_bytes(b"weights")
-    assert plan.file_sha256(onnx) != alone
+    assert file_sha256(onnx) != alone
     with pytest.raises(ModelError, match="models fetch"):
-        plan.file_sha256(tmp_path / "absent.onnx")
+        file_sha256(tmp_path / "absent.onnx")
 
 
 def test_unwritable_folder_leaves_no_temporary_behind(tmp_path: Path) -> None:
@@ -266,12 +268,12 @@ def test_unwritable_folder_leaves_no_temporary_behind(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "inside").write_text("x")
     with pytest.raises(OSError):
-        plan.write_atomically(folder, b"content")
+        write_atomically(folder, b"content")
     assert [path.name for path in tmp_path.iterdir()] == ["taken.plan"]
     assert [path.name for path in folder.iterdir()] == ["inside"]
 
 
 def test_plans_lie_in_the_services_state_directory_or_beside_the_models(tmp_path: Path) -> None:
-    assert plan.find_plans_dir(tmp_path, {}) == tmp_path / "plans"
+    assert find_plans_dir(tmp_path, {}) == tmp_path / "plans"
     state = {"STATE_DIRECTORY": "/var/lib/edge-agent:/var/lib/other"}
-    assert plan.find_plans_dir(tmp_path, state) == Path("/var/lib/edge-agent/plans")
+    assert find_plans_dir(tmp_path, state) == Path("/var/lib/edge-agent/plans")

@@ -13,7 +13,9 @@ import pytest
 
 from edge_agent.backends.base import Profile
 from edge_agent.backends.build_job import BuildFailed, BuildRequest
-from edge_agent.backends.plan import BuildOptions, Environment, PlanKey, PlanStore, file_sha256, is_quantised
+from edge_agent.backends.model_file import file_sha256, is_quantised
+from edge_agent.backends.plan import BuildOptions, Environment, PlanKey
+from edge_agent.backends.plan_store import PlanStore
 from edge_agent.models.spec import ModelSpec, available
 from tests.backends import fake_trt
 from tests.backends.small_models import layered

@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pytest
 
 from edge_agent.backends.base import Planned, Profile
-from edge_agent.backends.plan import BuildOptions, PlanKey, PlanUnusable
+from edge_agent.backends.plan import BuildOptions, PlanKey
+from edge_agent.backends.plan_store import PlanUnusable
 from edge_agent.backends.profiles import read_shapes, shapes_path
 from edge_agent.backends.trt_settings import TrtSettings
 from edge_agent.errors import ConfigError, EngineError, FrameError, ModelError

@@ -17,7 +17,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from edge_agent.backends.base import Profile
 from edge_agent.backends.build_job import BuildFailed, BuildRequest
-from edge_agent.backends.plan import BuildOptions, Environment, PlanKey, PlanStore, file_sha256
+from edge_agent.backends.model_file import file_sha256
+from edge_agent.backends.plan import BuildOptions, Environment, PlanKey
+from edge_agent.backends.plan_store import PlanStore
 from tests.backends import fake_trt
 from tests.backends.small_models import mean_colour
 

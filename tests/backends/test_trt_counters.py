@@ -14,7 +14,8 @@ from onnx import TensorProto, helper
 
 from edge_agent.backends import gpu as gpu_module
 from edge_agent.backends.base import Profile
-from edge_agent.backends.plan import BuildOptions, has_convolutions
+from edge_agent.backends.model_file import has_convolutions
+from edge_agent.backends.plan import BuildOptions
 from edge_agent.backends.trt_settings import TrtSettings
 from tests.backends import fake_trt
 from tests.backends.fake_cuda import fake_gpu

@@ -17,7 +17,8 @@ import pytest
 
 from edge_agent.backends.base import Profile
 from edge_agent.backends.build_job import BuildRequest
-from edge_agent.backends.plan import BuildOptions, PlanKey, file_sha256
+from edge_agent.backends.model_file import file_sha256
+from edge_agent.backends.plan import BuildOptions, PlanKey
 from edge_agent.calibrate.groups import Group, groups_of
 from edge_agent.calibrate.placement import faults
 from edge_agent.calibrate.quantise import quantise, tensors_to_measure

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from edge_agent.backends.base import Profile
-from edge_agent.backends.plan import StoredPlan
+from edge_agent.backends.plan_store import StoredPlan
 from edge_agent.errors import ConfigError, EngineError, FrameError, ModelError
 from tests.conftest import ROOT
 from tests.gpu import support
