@@ -9,7 +9,7 @@ from biip import ParseError
 from biip.gs1_digital_link_uris import GS1DigitalLinkURI
 
 from edge_agent.records import Code, Field
-from edge_agent.stages.codes import GTIN_DIGITS, check_digit_holds
+from edge_agent.stages.codes import GTIN_DIGITS, check_digit_holds, upc_a_of
 from edge_agent.stages.contacts import find_contact
 from edge_agent.stages.dates import gs1_date
 from edge_agent.stages.gs1 import GS1_IDENTIFIERS, SEPARATOR, Gs1Element, elements_of
@@ -56,7 +56,8 @@ def fields_of_codes(codes: Sequence[Code], rules: DateRules) -> list[Field]:
 def gtin_of(value: str) -> str | None:
     """The GTIN, 14 digits, in a value of `barcode_digits`: bare, or behind identifier 01 or 02; None where none is."""
     if value.isdigit():
-        return value.zfill(14) if len(value) in GTIN_DIGITS else None
+        whole = value if check_digit_holds(value) else upc_a_of(value) or value
+        return whole.zfill(14) if len(value) in GTIN_DIGITS else None
     for element in value.split(";"):
         ai, _, content = element.partition("=")
         if ai in ("01", "02"):

@@ -90,6 +90,21 @@ def check_digit_holds(digits: str) -> bool:
     return weighted % 10 == 0
 
 
+def upc_a_of(digits: str) -> str | None:
+    """The 12 digits that the 8 of a UPC-E number stand for (GS1 General Specifications 5.2.2.4); None where they have
+    no check digit that holds."""
+    if len(digits) != 8 or digits[0] not in "01":
+        return None
+    head, last = digits[1:6], digits[6]
+    body = {
+        "3": f"{head[:3]}00000{head[3:]}",
+        "4": f"{head[:4]}00000{head[4:]}",
+        **dict.fromkeys("012", f"{head[:2]}{last}0000{head[2:]}"),
+    }.get(last, f"{head}0000{last}")
+    whole = f"{digits[0]}{body}{digits[7]}"
+    return whole if check_digit_holds(whole) else None
+
+
 def _has_code(words: list[re.Match[str]]) -> bool:
     return any(any(c.isdigit() for c in word[0]) for word in words[:1])
 
@@ -128,6 +143,8 @@ def _gtin(seen: str, start: int, *, keyed: bool) -> PrintedCode | None:
         return PrintedCode(digits, start, end, ("repaired",)) if check_digit_holds(digits) else None
     if check_digit_holds(digits):
         return PrintedCode(digits, start, end) if keyed or _may_be_one_gtin(seen) else None
+    if keyed and upc_a_of(digits) is not None:
+        return PrintedCode(digits, start, end)
     if keyed or (len(digits) >= 12 and _grouped_like_a_gtin(seen)):
         return PrintedCode(digits, start, end, ("check_failed",))
     return None

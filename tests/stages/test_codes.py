@@ -8,6 +8,7 @@ from edge_agent.stages.codes import (
     find_gtin,
     find_marked_lot,
     find_trailing_code,
+    upc_a_of,
 )
 
 
@@ -91,6 +92,26 @@ def test_letters_in_a_gtin_are_mended_only_where_the_check_digit_holds() -> None
 @pytest.mark.parametrize("text", ["2109B3300417", "20270820", "LOT 12345678", "00 49 40 5550123", "123456789"])
 def test_other_numbers_are_no_gtin_without_a_key(text: str) -> None:
     assert find_gtin(text, keyed=False) is None
+
+
+@pytest.mark.parametrize(
+    ("printed", "whole"),
+    [
+        ("04252614", "042100005264"),
+        ("01234505", "012000003455"),
+        ("01234531", "012300000451"),
+        ("01234543", "012340000053"),
+        ("01234565", "012345000065"),
+        ("04252615", None),
+        ("96385074", None),
+        ("0425261", None),
+    ],
+)
+def test_eight_digits_of_upc_e_stand_for_twelve(printed: str, whole: str | None) -> None:
+    assert upc_a_of(printed) == whole
+    if whole is not None:
+        found = find_gtin(f"UPC {printed}", keyed=True)
+        assert found is not None and (found.value, found.flags) == (printed, ())
 
 
 def test_check_digit_catches_every_single_wrong_digit() -> None:

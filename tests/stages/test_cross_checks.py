@@ -191,6 +191,11 @@ def test_two_prints_of_a_lot_that_differ_both_say_so() -> None:
     assert [f.flags for f in fields] == [("from_gs1", "contradicts_code"), ("contradicts_code",)]
 
 
+def test_short_print_below_a_upc_e_code_says_what_it_says() -> None:
+    coded = fields_of_codes([code("0042100005264", "UPCE", "]E0")], RULES)
+    assert with_codes([printed("barcode_digits", "04252614")], coded)[-1].certain
+
+
 def test_number_of_the_case_is_no_misreading_of_the_product_s() -> None:
     coded = fields_of_codes([code("14006381333938", "ITF14", "]I1")], RULES)
     assert with_codes([printed("barcode_digits", "4006381333931")], coded)[-1].certain
