@@ -1,15 +1,19 @@
 """How often a field that was read right is said to be in doubt, and how often one that was read wrong is not.
 
     python benchmarks/doubts.py [--labels N] [--frames N] [--models v6|v4] [--margin M]
+    python benchmarks/doubts.py --folder DIR [--models v6|v4]
 
-Labels of an expiry date, a lot, a serial number and a GTIN, drawn here in prints from clean to hard, the same ones at
-every run. Each is seen in a few frames that differ by their noise and by a part of a pixel, read one by one and as an
-item (by its readings' votes). The lot is read twice: as it is, and by a pattern.
+The first draws labels of an expiry date, a lot, a serial number and a GTIN in prints from clean to hard, the same ones
+at every run. Each is seen in a few frames that differ by their noise and by a part of a pixel, read one by one and as
+an item (by its readings' votes). The lot is read twice: as it is, and by a pattern.
+
+The second counts the characters of label frames with their truth (gt.json) by their margins: right ones and wrong ones.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +24,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import numpy.typing as npt
+from rapidfuzz.distance import Levenshtein
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -39,6 +44,8 @@ from tests.prints import drawn  # noqa: E402
 PATTERN = "A999999A"  # of a lot
 MASKS: Mapping[str, Pattern] = {"lot": Pattern.parse(PATTERN)}
 LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
+MARGINS = (1, 2, 3, 4)
+SAME_LINE = 0.5  # of the text that stands there: less, and a line is not the one that was printed
 NAMES = ("expiry_date", "lot", "serial_number", "barcode_digits")
 OUTCOMES = ("right", "right, in doubt", "wrong, said so", "wrong, silent", "not read")
 
@@ -139,12 +146,32 @@ def measure(pipeline: Pipeline, kind: Print, labels: int, frames: int) -> None:
     print(f"{kind.name:8}in doubt for a doubtful character alone: {dict(causes)}", flush=True)
 
 
+def count_margins(pipeline: Pipeline, folder: Path) -> None:
+    """Prints how many characters have a margin below each of MARGINS: of those read right, and of those read wrong."""
+    margins: dict[bool, list[float]] = {True: [], False: []}
+    for name, truth in json.loads((folder / "gt.json").read_text()).items():
+        places = [(np.reshape(each["poly"], (-1, 2)).mean(axis=0), each["text"]) for each in truth]
+        for line in pipeline.read(Frame("label", 0, 0.0, 0.0, cv2.imread(str(folder / name)))).lines:
+            _, text = min(places, key=lambda place: float(np.linalg.norm(place[0] - line.box.quad.centre)))
+            if Levenshtein.normalized_similarity(line.text, text) < SAME_LINE:
+                continue
+            for step in Levenshtein.opcodes(line.text, text):
+                if step.tag in ("equal", "replace"):
+                    seen = line.characters[step.src_start : step.src_end]
+                    margins[step.tag == "equal"] += [each.margin for each in seen if each.text != " "]
+    print(f"characters: {len(margins[True])} right, {len(margins[False])} wrong")
+    for margin in MARGINS:
+        below = [100 * sum(each < margin for each in of) / max(1, len(of)) for of in margins.values()]
+        print(f"margin below {margin}: {below[0]:.2f} % of the right ones, {below[1]:.0f} % of the wrong ones")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", choices=tuple(OUR_MODELS), default="v6")
     parser.add_argument("--labels", type=int, default=10)
     parser.add_argument("--frames", type=int, default=5)
     parser.add_argument("--margin", type=float, default=3.0, help="pipeline.doubt_margin")
+    parser.add_argument("--folder", type=Path, help="frames with their truth, whose characters are counted instead")
     given = parser.parse_args()
     detector, recogniser = OUR_MODELS[given.models]
     settings = PipelineConfig(
@@ -152,9 +179,12 @@ def main() -> None:
         recogniser=recogniser,
         encoder=None,
         doubt_margin=given.margin,
-        detector_min_side_px=192,  # as the labels are: they are not enlarged
+        detector_min_side_px=736 if given.folder else 192,  # as the labels are: they are not enlarged
     )
     with load_pipeline(Config(pipeline=settings), find_models_dir(), float_only=True) as pipeline:
+        if given.folder:
+            count_margins(pipeline, given.folder)
+            return
         print(f"{'print':8}{'field':24}{'of a':8}" + "".join(f"{each:>18}" for each in OUTCOMES))
         for kind in PRINTS:
             measure(pipeline, kind, given.labels, given.frames)

@@ -31,6 +31,19 @@ def drawn(
     return np.asarray(cv2.cvtColor(np.array(picture), cv2.COLOR_GRAY2BGR), np.uint8)
 
 
+def placed(texts: Sequence[tuple[str, int, int, int, int]], sides_px: tuple[int, int], scale: int = 1) -> Picture:
+    """Texts, each as large as its box x, y, width, height (px before scaling) holds; uint8 (H, W, 3)."""
+    picture = Image.new("L", (sides_px[0] * scale, sides_px[1] * scale), 255)
+    for text, x, y, width, height in texts:
+        of_100_px = ImageFont.truetype(DEJAVU, 100) if DEJAVU.exists() else ImageFont.load_default(100)
+        left, top, right, bottom = of_100_px.getbbox(text)
+        size_px = int(scale * min(100 * width / (right - left), 100 * height / (bottom - top)))
+        font = ImageFont.truetype(DEJAVU, size_px) if DEJAVU.exists() else ImageFont.load_default(size_px)
+        left, top, _, _ = font.getbbox(text)
+        ImageDraw.Draw(picture).text((x * scale - left, y * scale - top), text, fill=0, font=font)
+    return np.asarray(cv2.cvtColor(np.array(picture), cv2.COLOR_GRAY2BGR), np.uint8)
+
+
 def dotted(
     text: str, pitch_px: int = 8, radius_px: int = 3, ink: int = 40, ground: int = 235, width_px: int = 900
 ) -> Picture:

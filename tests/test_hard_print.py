@@ -15,14 +15,15 @@ from edge_agent.config import Config
 from edge_agent.models.spec import find_models_dir
 from edge_agent.patterns import Pattern
 from edge_agent.pipeline import Pipeline, load_pipeline
-from edge_agent.records import Frame, Reading
+from edge_agent.records import Frame, Quad, Reading, TextBox
 from edge_agent.settings.cameras import CameraConfig
 from edge_agent.settings.expected import Rule
 from edge_agent.settings.pipeline import PipelineConfig
 from edge_agent.settings.roi import RoiConfig
 from edge_agent.stages.constrained import decode
+from edge_agent.stages.merge import merged
 from edge_agent.verify.expectation import Expectation
-from tests.prints import DATE_AND_LOT, DEJAVU, Picture, dotted, drawn, turned
+from tests.prints import DATE_AND_LOT, DEJAVU, Picture, dotted, drawn, placed, turned
 
 BASE = drawn(DATE_AND_LOT)
 DATE = "expiry_date"
@@ -83,6 +84,7 @@ def test_skewed_label_reads_in_the_same_order(pipeline: Pipeline, angle_deg: flo
 @pytest.mark.parametrize("character", ["1", "I", "L"])
 def test_lone_tall_character_is_not_turned(pipeline: Pipeline, character: str) -> None:
     reading = read(pipeline, drawn([character], 90, sides_px=(300, 200)))
+    assert reading.lines
     for line in reading.lines:
         assert abs(line.box.quad.angle_deg) < 20
         unsure = line.confidence < 0.8 or line.doubtful or line.flags
@@ -155,7 +157,56 @@ def test_region_of_a_fixed_angle_is_not_turned_by_what_is_expected(
 
 def test_spaces_are_read_as_they_are_printed(pipeline: Pipeline) -> None:
     printed = ["BEST BEFORE 12 AUG 2026", "NET WT 500 g", "8709 2221 6898"]
-    assert texts(read(pipeline, drawn(printed, 28))) == printed
+    reading = read(pipeline, drawn(printed, 28))
+    assert texts(reading) == printed
+    assert [(field.name, field.value, field.text) for field in reading.fields] == [
+        (DATE, "2026-08-12", "12 AUG 2026"),
+        ("weight_volume", "500 g", "500 g"),
+        ("barcode_digits", "870922216898", "8709 2221 6898"),
+    ]
+
+
+# --- order, duplicates ---
+
+KEYS_AND_VALUES = (
+    ("Batch:", 60, 104, 90, 30),
+    ("A123", 260, 96, 80, 30),
+    ("Expiry:", 480, 102, 95, 30),
+    ("08/2026", 680, 92, 120, 30),
+)
+
+
+@pytest.mark.parametrize("how", ["as it is", "turned by 3 degrees", "four times as large"])
+def test_values_stand_behind_their_keys_though_a_little_higher(pipeline: Pipeline, how: str) -> None:
+    row = placed(KEYS_AND_VALUES, (860, 220), 4 if how == "four times as large" else 1)
+    reading = read(pipeline, turned(row, 3, 1.2) if how == "turned by 3 degrees" else row)
+    assert " ".join(texts(reading)) == "Batch: A123 Expiry: 08/2026"
+    assert [(field.name, field.value) for field in reading.fields] == [("lot", "A123"), (DATE, "2026-08-31")]
+
+
+@pytest.mark.parametrize(
+    ("printed", "boxes"),
+    [
+        (("SN: 210990", 100, 50, 645, 60), [(96, 44, 314, 70), (373, 46, 376, 70)]),
+        (("LOT 4711", 24, 24, 190, 42), [(20, 20, 200, 50), (120, 24, 96, 42)]),
+    ],
+    ids=["overlapping", "nested"],
+)
+def test_text_that_was_found_in_two_boxes_is_read_once(
+    pipeline: Pipeline, printed: tuple[str, int, int, int, int], boxes: list[tuple[int, int, int, int]]
+) -> None:
+    picture = placed([printed], (860, 170))
+    corners = [[(x, y), (x + w, y), (x + w, y + h), (x, y + h)] for x, y, w, h in boxes]
+    found = merged([TextBox(Quad(np.array(each, np.float32)), 0.8) for each in corners])
+    (line,) = pipeline.recogniser.recognise(picture, found)
+    assert line.text.replace(" ", "") == printed[0].replace(" ", "")
+    assert texts(read(pipeline, picture)) == [printed[0]]
+
+
+def test_two_equal_texts_far_apart_both_stay(pipeline: Pipeline) -> None:
+    label = drawn(["LOT 4711"])
+    reading = read(pipeline, np.concatenate([label, np.full((300, 640, 3), 255, np.uint8), label]))
+    assert texts(reading) == ["LOT 4711", "LOT 4711"]
 
 
 # --- faint, glare, blur, nothing ---

@@ -87,7 +87,7 @@ def _judge(value: Value, seen: str, pattern: Pattern | None, rules: ReadRules) -
     if kind in ("code", "text"):
         if pattern is not None:
             return lambda other: matching(other, pattern) is not None
-        return _fits_code if kind == "code" else lambda other: _fits_words(seen, other)
+        return lambda other: (_fits_code if kind == "code" else _fits_words)(seen, other)
 
     def read(text: str) -> Value | None:
         fits = pattern is None or matching(text, pattern) is not None
@@ -119,9 +119,10 @@ def _in_gs1(name: str, text: str, pattern: Pattern | None, rules: ReadRules) -> 
     return value
 
 
-def _fits_code(other: str) -> bool:
-    """Whether a code could be the other text."""
-    return all(char.isalnum() or char.isspace() or char in IN_CODES for char in other)
+def _fits_code(seen: str, other: str) -> bool:
+    """Whether a code could be the other text: one of capitals holds no small letter, such as the l for its 1."""
+    mixed = seen.isupper() and any(map(str.islower, other))
+    return not mixed and all(char.isalnum() or char.isspace() or char in IN_CODES for char in other)
 
 
 def _fits_words(seen: str, other: str) -> bool:

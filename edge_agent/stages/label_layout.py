@@ -43,13 +43,20 @@ def neighbours(lines: Sequence[TextLine], index: int) -> tuple[int, ...]:
             continue
         there = _extent(line.box.quad, key)
         gap = there.left - own.right
-        if abs(there.middle - own.middle) <= MAX_ROW_OFFSET * height and -0.5 * height <= gap <= MAX_GAP_RIGHT * height:
+        is_level = _row_offset(key, line.box.quad) <= MAX_ROW_OFFSET * height
+        if is_level and -0.5 * height <= gap <= MAX_GAP_RIGHT * height:
             right = min(right or (gap, other), (gap, other))
         gap = there.top - own.bottom
         overlap = min(own.right, there.right) - max(own.left, there.left)
         if overlap > 0 and -0.5 * height <= gap <= MAX_GAP_BELOW * height and there.middle > own.middle + 0.5 * height:
             below = min(below or (gap, other), (gap, other))
     return tuple(found[1] for found in (right, below) if found is not None)
+
+
+def _row_offset(one: Quad, other: Quad) -> float:
+    """How far the middles of two texts are apart across their direction, px: by that of the one which makes it less,
+    for a short text's own angle may be some degrees off."""
+    return min(abs(_extent(one, along).middle - _extent(other, along).middle) for along in (one, other))
 
 
 def _extent(quad: Quad, along: Quad) -> _Extent:

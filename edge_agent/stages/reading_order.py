@@ -30,9 +30,13 @@ def reading_order(quads: Sequence[Quad]) -> list[int]:
 
 
 def on_row(n: int, row: Sequence[int], centres: npt.NDArray[np.float64], heights: Sequence[float]) -> bool:
-    """Whether text `n` stands on the row: level with the member nearest to it along the text."""
-    near = min(row, key=lambda member: abs(centres[member][0] - centres[n][0]))
-    return abs(float(centres[near][1] - centres[n][1])) <= SAME_ROW * min(heights[near], heights[n])
+    """Whether text `n` stands on the row: level with the member nearest to it on one of its sides. Short texts tell
+    little of the skew, so that what is far along a row seems to stand a little higher or lower."""
+    sides: tuple[list[int], list[int]] = ([], [])
+    for member in row:
+        sides[bool(centres[member][0] > centres[n][0])].append(member)
+    nearest = [min(side, key=lambda member: abs(centres[member][0] - centres[n][0])) for side in sides if side]
+    return any(abs(float(centres[m][1] - centres[n][1])) <= SAME_ROW * min(heights[m], heights[n]) for m in nearest)
 
 
 def skew_rad(quads: Sequence[Quad]) -> float:

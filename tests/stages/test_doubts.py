@@ -93,6 +93,13 @@ def test_sign_that_no_code_holds_is_no_doubt() -> None:
     assert not only("serial_number", doubted("S/N 7K-00921", {6: (".", 0.3)})).certain
 
 
+def test_code_of_capitals_holds_no_small_letter() -> None:
+    assert only("lot", doubted("LOT A123", {5: ("l", 0.3)})).certain
+    assert not only("lot", doubted("LOT A123", {4: ("4", 0.3)})).certain
+    assert not only("lot", doubted("LOT a123", {5: ("l", 0.3)})).certain
+    assert not only("lot", doubted("LOT 4123", {5: ("l", 0.3)})).certain
+
+
 def test_words_settle_letters_and_not_their_numbers() -> None:
     found = only("ingredients", doubted("Ingredients: Olive oil 70 g1", {14: ("I", 0.3), 13: ("0", 0.3)}))
     assert found.certain

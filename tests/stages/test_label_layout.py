@@ -21,6 +21,12 @@ def test_next_on_the_row_is_found_whatever_the_size_and_turn(scale: int, turn_de
     assert neighbours(lines, 2) == (3,)
 
 
+def test_value_is_found_though_the_keys_own_angle_is_some_degrees_off() -> None:
+    key = line("Expiry:", 0, 0, 96, 28, turn_deg=3)
+    assert neighbours([key, line("08/2026", 161, -10, 118, 26)], 0) == (1,)
+    assert neighbours([key, line("08/2026", 161, -40, 118, 26)], 0) == ()
+
+
 def test_line_below_is_found_and_the_far_one_is_not() -> None:
     lines = [line("LOT", 0, 0, 80), line("A123", 0, 36, 90), line("far", 0, 400, 90), line("aside", 900, 36, 90)]
     assert neighbours(lines, 0) == (1,)

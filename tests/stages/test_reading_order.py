@@ -34,6 +34,18 @@ def test_row_reads_left_to_right_when_turned_and_scaled(angle_deg: float, scale:
     assert [shuffled[n][0] for n in order] == ["Batch:", "A123", "Expiry:", "08/2026"]
 
 
+def test_row_of_short_texts_whose_own_angles_are_a_little_off_is_one_row() -> None:
+    """As a detector finds the drawn row: some 26 px high, turned by what a px more or less at an end makes."""
+    found = [(108, 300, 28.2, 0.63), (103, 740, 26.3, 0.0), (115, 105, 25.5, 0.79), (116, 528, 29.2, 2.98)]
+    quads = []
+    for y, x, height, angle_deg in found:
+        along = np.array([np.cos(np.radians(angle_deg)), np.sin(np.radians(angle_deg))]) * 45
+        across = np.array([-along[1], along[0]]) * height / 90
+        corners = [-along - across, along - across, along + across, -along + across]
+        quads.append(Quad((np.array(corners) + np.array([x, y])).astype(np.float32)))
+    assert reading_order(quads) == [2, 0, 3, 1]
+
+
 @pytest.mark.parametrize("angle_deg", [0.0, 5.0])
 def test_rows_stay_apart_down_to_tight_line_spacing(angle_deg: float) -> None:
     boxes = [(f"{row}{column}", column * 300, row * 32, 200, 30) for row in range(6) for column in range(3)]
