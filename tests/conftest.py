@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +41,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _workers_share_the_cores() -> Iterator[None]:
+    """Engines of tests that run beside others have as many threads as a worker has cores: those that wait for one
+    another on busy cores take twice the time."""
+    from edge_agent.backends import ort
+
+    cores = ort.usable_cores() // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ort, "usable_cores", lambda: max(1, cores))
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

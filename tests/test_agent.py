@@ -75,6 +75,7 @@ def config_file(folder: Path, port: int, cameras: dict[str, Any], **sections: di
     settings = {
         "device_id": "press7",
         "mqtt": {"port": port},
+        "backend": {"threads": 1},  # several that wait for one another on busy cores cost twice the time
         "pipeline": LIGHT,
         "cameras": cameras,
         "telemetry": {"interval_s": 0.5},

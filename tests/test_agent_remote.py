@@ -67,11 +67,12 @@ class Device:
         self.observer = observer
         self.config = folder / "config.yaml"
         # as little work as does: the tests share the processor with it
-        left = {"kind": "folder", "source": str(label_folder(folder / "left", 2)), "loop": True, "max_fps": 8}
+        left = {"kind": "folder", "source": str(label_folder(folder / "left", 2)), "loop": True, "max_fps": 5}
         allowed = ["backend", "cameras", "fields", "log", "pipeline", "telemetry"]
         settings = {
             "device_id": "press7",
             "mqtt": {"port": port, "reconnect_min_s": 0.2},
+            "backend": {"threads": 1},
             "pipeline": LIGHT,
             "cameras": {"left": left, **(more_cameras or {})},
             "telemetry": {"interval_s": 0.5},

@@ -37,7 +37,7 @@ class Site:
         self.int8 = int8_of("detect")
         self.artefacts = Artefacts(folder, MODEL)
         self.onnx_path = find_models_dir() / MODEL / "model.cpu.onnx"
-        self.backend = OrtBackend(2)
+        self.backend = OrtBackend()
 
     def served(self, binding: Binding | None = None, backend: OrtBackend | None = None) -> ServedModel:
         return ServedModel(

@@ -12,6 +12,7 @@ import psutil
 import pytest
 from onnx import TensorProto, helper
 
+from edge_agent.backends import ort
 from edge_agent.backends.base import LayerTime
 from edge_agent.backends.ort import OrtBackend, cpu_quota, node_times, session_options, usable_cores
 from edge_agent.errors import EngineError, FrameError, ModelError
@@ -66,7 +67,7 @@ def test_plain_sessions_still_work_beside_ours(tmp_path: Path) -> None:
 def test_threads_are_those_asked_for() -> None:
     assert session_options(3).intra_op_num_threads == 3
     assert OrtBackend(3).threads == 3
-    assert OrtBackend(0).threads == usable_cores()
+    assert OrtBackend(0).threads == ort.usable_cores()
 
 
 def test_resident_memory_stays_flat_whatever_shapes_come(tmp_path: Path) -> None:

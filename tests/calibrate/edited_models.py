@@ -12,7 +12,7 @@ from onnx import NodeProto, helper, numpy_helper
 
 from edge_agent.backends.ort import OrtEngine
 
-THREADS = 2
+THREADS = 1
 
 
 def engine_of(model: onnx.ModelProto, folder: Path, name: str) -> OrtEngine:

@@ -44,7 +44,7 @@ def test_loaves_pass_by_and_get_their_verdicts_over_a_real_broker(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = DemoOptions(frames=3, models_dir=find_models_dir(MODELS), json=True, out=tmp_path)
-    assert run_items_demo(options, more={"pipeline": LIGHT}) == 0
+    assert run_items_demo(options, more={"pipeline": LIGHT, "backend": {"threads": 1}}) == 0
     shown = capsys.readouterr()
     lines = [line for line in shown.out.splitlines() if line]
     for line in lines:
@@ -74,6 +74,6 @@ def test_kept_demo_stays_up_when_each_loaf_has_passed_once(
 
     monkeypatch.setattr(items, "kept_up", seen)
     options = DemoOptions(frames=1, models_dir=find_models_dir(MODELS), json=True, keep=True, out=tmp_path)
-    assert run_items_demo(options, more={"pipeline": LIGHT}) == 0
+    assert run_items_demo(options, more={"pipeline": LIGHT, "backend": {"threads": 1}}) == 0
     assert codes == [None]  # the agent goes on
     assert "1 items: PASS 1, FAIL 0, NO_READ 0; all as they are" in capsys.readouterr().err

@@ -179,7 +179,7 @@ def test_a_name_over_two_lines_is_known_where_one_line_does_not_say_all() -> Non
 
 @pytest.fixture(scope="module")
 def encoder() -> TextEncoder:
-    return TextEncoder(OrtBackend(2).load(MINILM / "model.onnx"), MINILM / "tokenizer.json")
+    return TextEncoder(OrtBackend().load(MINILM / "model.onnx"), MINILM / "tokenizer.json")
 
 
 class Failing:

@@ -22,7 +22,7 @@ WORDS = frozenset({"product_name", "ingredients", "warning", "address", "other"}
 def encoder() -> TextEncoder:
     if not (MODEL / "model.onnx").exists():
         pytest.skip("the encoder is not fetched: edge-agent models fetch")
-    return TextEncoder(OrtBackend(2).load(MODEL / "model.onnx"), MODEL / "tokenizer.json")
+    return TextEncoder(OrtBackend().load(MODEL / "model.onnx"), MODEL / "tokenizer.json")
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ class Turned:
 def test_texts_are_compared_with_prototypes_of_the_same_engine() -> None:
     if not (MODEL / "model.onnx").exists():
         pytest.skip("the encoder is not fetched: edge-agent models fetch")
-    engine = Turned(OrtBackend(2).load(MODEL / "model.onnx"))
+    engine = Turned(OrtBackend().load(MODEL / "model.onnx"))
     nearest = NearestPrototypes(TextEncoder(cast(Engine, engine), MODEL / "tokenizer.json"), PROTOTYPES)
     (before,) = nearest.nearest(["Blueberry Muffins"], [WORDS])
     engine.turned, engine.fingerprint = True, "turned"

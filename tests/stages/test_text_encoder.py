@@ -159,7 +159,7 @@ def test_what_another_engine_embedded_is_forgotten(tokenizer: Path) -> None:
 
 @pytest.mark.skipif(not (MODEL / "model.onnx").exists(), reason="the encoder is not fetched: edge-agent models fetch")
 def test_real_encoder_puts_like_beside_like() -> None:
-    encoder = TextEncoder(OrtBackend(2).load(MODEL / "model.onnx"), MODEL / "tokenizer.json")
+    encoder = TextEncoder(OrtBackend().load(MODEL / "model.onnx"), MODEL / "tokenizer.json")
     vectors = encoder.encode(["Keep out of reach of children", "Keep away from kids", "Dark chocolate bar", *ODD])
     cosines = vectors @ vectors.T
     assert cosines[0, 1] > cosines[0, 2] + 0.2

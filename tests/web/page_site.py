@@ -94,6 +94,7 @@ class PageSite:
         settings = {
             "device_id": "press7",
             "mqtt": {"port": broker.port, "reconnect_min_s": 0.2},
+            "backend": {"threads": 1},
             "pipeline": LIGHT,
             "cameras": {"line1": camera},
             "items": {"mode": "still", "decide_within_ms": 900},
