@@ -23,8 +23,9 @@ from edge_agent.models.spec import Task, find_models_dir
 from edge_agent.pipeline import load_pipeline
 from edge_agent.records import Frame
 from edge_agent.settings.pipeline import PipelineConfig
+from tests import light
 
-LIGHT = PipelineConfig(detector="ppocrv4-mobile-det", recogniser="ppocrv4-mobile-rec", encoder=None)
+LIGHT = PipelineConfig.model_validate(light.LIGHT)
 TASKS: dict[str, Task] = {"detect": "text_detection", "recognise": "text_recognition", "encode": "text_embedding"}
 
 
@@ -48,7 +49,7 @@ class Int8:
         model = onnx.load(served.onnx_path)
         nodes = chosen_nodes(groups_of(model, TASKS[stage], Recipe()))
         tensors = tensors_to_measure(model, nodes, "onnxruntime")
-        ranges = measure(served.onnx_path, tensors, feeds, len(feeds), ("minmax",), threads=2, report=lambda _: None)
+        ranges = measure(served.onnx_path, tensors, feeds, len(feeds), ("minmax",), threads=1, report=lambda _: None)
         self.binding: Binding = served.binding
         self.content: bytes = quantise(model, ranges.by_method["minmax"], nodes, "onnxruntime").SerializeToString()
         self.batches = ranges.batches

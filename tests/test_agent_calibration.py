@@ -33,12 +33,8 @@ def settings(folder: Path, broker: Broker, **calibration: Any) -> Path:
         "loop": True,
         "max_fps": 5,  # each frame counts, and the tests share the processor
     }
-    path = config_file(folder, broker.port, {"left": left})
-    whole = {**json.loads(path.read_text()), "calibration": {"directory": str(folder / "calibration"), **calibration}}
-    for key in ("detector_min_side_px", "detector_max_side_px"):
-        del whole["pipeline"][key]  # the artefacts are made for the sizes that are the default
-    path.write_text(json.dumps(whole))
-    return path
+    calibration["directory"] = str(folder / "calibration")
+    return config_file(folder, broker.port, {"left": left}, calibration=calibration)
 
 
 def readings(observer: Observer) -> list[dict[str, Any]]:

@@ -15,9 +15,10 @@ from edge_agent.calibrate.wish import Wish
 from edge_agent.config import Config
 from edge_agent.models.spec import find_models_dir
 from tests.calibrate.made_frames import folder_of
+from tests.light import LIGHT
 
 MODEL = "ppocrv6-small-rec"
-PIPELINE: dict[str, str | None] = {"detector": "ppocrv4-mobile-det", "recogniser": MODEL, "encoder": None}
+PIPELINE: dict[str, Any] = {**LIGHT, "recogniser": MODEL}
 FRAMES = range(8)
 # Two groups of layers, one way to choose ranges, gates that anything sensible holds and no clock decides.
 LENIENT = {"max_cer_increase": 0.3, "max_changed_fields": 1.0, "min_speedup": 0.0}

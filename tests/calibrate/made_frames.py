@@ -14,6 +14,7 @@ import numpy.typing as npt
 from edge_agent.demo.labels import render_label, sample_labels
 
 Image = npt.NDArray[np.uint8]
+LABEL_HEIGHT_PX = 175  # of each label the upper lines, among them lot and date: each line costs every test its time
 
 
 @lru_cache(maxsize=32)
@@ -21,7 +22,7 @@ def label_frame(number: int, width_px: int = 640, height_px: int = 480) -> Image
     """Frame `number`; any two differ."""
     labels = sample_labels(2031)
     label = replace(labels[number % len(labels)], lot=f"L{4000 + 37 * number}", serial=f"{83_000_000 + 7919 * number}")
-    rendered = render_label(label, 420).image
+    rendered = render_label(label, 420).image[:LABEL_HEIGHT_PX]
     image = np.full((height_px, width_px, 3), 60 + 9 * (number % 7), np.uint8)
     top, left = 20 + 23 * (number % 5), 30 + 31 * (number % 6)
     part = rendered[: height_px - top, : width_px - left]
