@@ -13,7 +13,7 @@ from edge_agent.stages.merge import merged
 from edge_agent.stages.quality import Flag, can_be_strengthened, look, strengthened
 from edge_agent.stages.text_detector import TextDetector
 from edge_agent.stages.views import View
-from edge_agent.stages.zoom import edge_hints, is_large, is_shrunk, windows
+from edge_agent.stages.zoom import edge_hints, hints_of_print, is_large, is_shrunk, steps_of, windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +51,13 @@ def looked_closer(
 ) -> tuple[tuple[TextBox, ...], bool]:
     """The boxes, those of small text found anew at full size, and whether some may be where it was not looked again."""
     height_px, width_px = image.shape[:2]
+    if not is_shrunk(probability, width_px):
+        return boxes, False
     most = detector.settings.max_windows
-    closer, unsearched = windows(probability, boxes, width_px, height_px, most)
-    if not boxes and not closer and is_shrunk(probability, width_px):
-        edges = edge_hints(image, probability.shape[1], probability.shape[0])
-        closer, unsearched = windows(edges, boxes, width_px, height_px, most)
+    steps = steps_of(image, probability.shape[1], probability.shape[0])
+    closer, unsearched = windows(hints_of_print(probability, steps), boxes, width_px, height_px, most)
+    if not boxes and not closer:
+        closer, unsearched = windows(edge_hints(steps), boxes, width_px, height_px, most)
     scale = probability.shape[1] / width_px
     kept = [box for box in boxes if is_large(box, scale) or not any(window.holds(box) for window in closer)]
     found = [window.moved(box) for window in closer for box in detector.detect(window.of(image))]

@@ -13,7 +13,9 @@ from edge_agent.records import Quad, TextBox
 from edge_agent.stages.images import SHRUNK, Image
 
 HINT = 20  # of 255: from here on a pixel of the small map hints at text
-EDGE = 40  # grey levels from px to px of the small picture
+PRINT = 8  # grey levels from px to px of the small picture: less is noise on a blank ground
+PRINT_SHARE = 0.2  # of a cell's pixels; a speck of noise raises nine of them
+EDGE = 40
 SMALL_PX = 12  # high in the small map: a box so small is better looked for again
 SIDE_PX = 960  # of a window, in px of the frame
 CELL_PX = 8  # of the small map: windows are placed on a grid of these
@@ -71,12 +73,22 @@ def is_shrunk(probability: npt.NDArray[np.uint8], width_px: int) -> bool:
     return bool(probability.shape[1] < SHRUNK * width_px)
 
 
-def edge_hints(image: Image, wide: int, high: int) -> npt.NDArray[np.uint8]:
-    """A map (high, wide) like the detector's that hints wherever the picture, made so small, has an edge: isolated
-    letters of some 14 px leave no trace in the detector's."""
+def steps_of(image: Image, wide: int, high: int) -> npt.NDArray[np.uint8]:
+    """How steep the picture, made (high, wide) small, is at each of its pixels: grey levels from px to px."""
     small = cv2.resize(image, (wide, high), interpolation=cv2.INTER_AREA)
     grey = cv2.cvtColor(small, cv2.COLOR_BGR2GRAY)
-    steps = cv2.morphologyEx(grey, cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8))
+    return np.asarray(cv2.morphologyEx(grey, cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8)), np.uint8)
+
+
+def hints_of_print(probability: npt.NDArray[np.uint8], steps: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """The small map, 0 where there is nothing near: of a large blank ground the detector says some 70 of 255."""
+    near = cv2.blur(np.where(steps >= PRINT, 255, 0).astype(np.uint8), (CELL_PX, CELL_PX))
+    return np.where(near >= PRINT_SHARE * 255, probability, 0).astype(np.uint8)
+
+
+def edge_hints(steps: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """A map like the detector's that hints wherever the small picture has an edge: isolated letters of some 14 px leave
+    no trace in the detector's."""
     return np.where(steps >= EDGE, 255, 0).astype(np.uint8)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edge_agent.records import Quad, TextBox
-from edge_agent.stages.zoom import SIDE_PX, edge_hints, windows
+from edge_agent.stages.zoom import SIDE_PX, edge_hints, hints_of_print, steps_of, windows
 from tests.prints import DATE_AND_LOT, drawn
 
 
@@ -79,8 +79,18 @@ def test_window_of_a_narrow_frame_is_as_narrow(size: tuple[int, int]) -> None:
 def test_edges_hint_where_the_detector_saw_nothing() -> None:
     frame = np.full((3000, 4000, 3), 235, np.uint8)
     frame[2000:2120, 3000:3400] = drawn(DATE_AND_LOT, 28, ground=235, ink=20, sides_px=(400, 120))
-    hints = edge_hints(frame, 2000, 1504)
+    hints = edge_hints(steps_of(frame, 2000, 1504))
     assert hints.shape == (1504, 2000) and hints.any()
     (window,), _ = windows(hints, [], 4000, 3000, 6)
     assert window.holds(box(3020, 2020, 200, 30))
-    assert not edge_hints(np.full((3000, 4000, 3), 235, np.uint8), 2000, 1504).any()
+    assert not edge_hints(steps_of(np.full((3000, 4000, 3), 235, np.uint8), 2000, 1504)).any()
+
+
+@pytest.mark.parametrize(("ground", "ink"), [(255, 20), (128, 112)])
+def test_blank_ground_hints_at_nothing_whatever_the_detector_says(ground: int, ink: int) -> None:
+    frame = np.full((3000, 4000, 3), ground, np.uint8)
+    frame[2000:2120, 3000:3400] = drawn(DATE_AND_LOT, 28, ground=ground, ink=ink, sides_px=(400, 120))
+    frame = np.clip(frame + np.random.default_rng(0).normal(0, 3, (3000, 4000, 1)), 0, 255).astype(np.uint8)
+    hints = hints_of_print(np.full((1152, 1536), 70, np.uint8), steps_of(frame, 1536, 1152))
+    (window,), left_out = windows(hints, [], 4000, 3000, 6)
+    assert window.holds(box(3020, 2020, 200, 30)) and not left_out
