@@ -17,15 +17,20 @@ _PIECE_BEHIND = re.compile(
     rf"|{_SEPARATORS}{{0,4}}[0-9]{{1,2}}[A-Za-z]"
     rf"|{_SEPARATORS}{{0,4}}[OIlZSBGozsbg|?]{{1,2}}(?!\w)|[./-]\s?[\w?|]{{1,2}}(?!\w))"
 )
-_BEFORE_A_DATE = frozenset("le el il do du de di am im of no by on to at en em in al zu".split())
+_BEFORE_A_DATE = frozenset(
+    "le el il do du de di am im of no by on to at en em in al zu bis end ende fin fine date del fim einde".split()
+)
 # What the recogniser makes of a digit that it cannot read, and of print that is no character.
 _BLOT = '[■□▪▫▮▯●○◯◆◇★☆※*#%&@$^~"?_|{}\ufffd]'
 _BLOTTED_BEFORE, _BLOTTED_BEHIND = re.compile(rf"(?:\w|{_BLOT}){_BLOT}$"), re.compile(rf"{_BLOT}(?:\w|{_BLOT})")
 _MONTH = rf"(?:{'|'.join(MONTH_NAMES)})"
-_MONTH_BEFORE = re.compile(rf"{_MONTH}[\s.,:/'-]{{0,3}}$", re.IGNORECASE)
-_DAY_BEFORE = re.compile(rf"{_BLOT}\s?[./,-]?\s?$|\s[./]\s?$|[^\W0-9][./-]{{0,3}}$")
-_DAY_BEHIND = re.compile(rf"\s?[./,-]?\s?{_BLOT}|\s?[./,-]\s?{_MONTH}", re.IGNORECASE)
-_DIGIT_BEFORE = re.compile(rf"(?:{_BLOT}|[^\W0-9]|'|\s[./-])$")
+_MONTH_BEFORE = re.compile(rf"(?<![a-z]){_MONTH}[\s.,:/'-]{{0,3}}$", re.IGNORECASE)
+_DAY_BEFORE = re.compile(rf"{_BLOT}\s?[./,-]\s?$|\s[./]\s?$|[\w./,;:-]\s?{_BLOT}\s?$")
+_BLOT_BEFORE = re.compile(rf"{_BLOT}\s?$")
+_ORNAMENT = re.compile(rf"[\s.:]*{_BLOT}\s?")  # where nothing but the end of a key stands before it: EXP: *08/2027*
+_WORD_BEFORE = re.compile(r"([^\W0-9_]+)([./-]{0,3})$")
+_DAY_BEHIND = re.compile(rf"\s?[./,-]\s?(?:{_BLOT}|{_MONTH})|{_BLOT}\s?[\w./,-]", re.IGNORECASE)
+_DIGIT_BEFORE = re.compile(rf"(?:{_BLOT}|[^\W0-9]|['/]|\s[.-])$")
 _ONE_DIGIT_FIRST, _ONE_DIGIT_LAST = re.compile(r"[0-9](?![0-9])"), re.compile(r"(?<![0-9])[0-9]$")
 _PART = re.compile(r"[0-9]+(?:st|nd|rd|th|er)?|[^\W0-9_]+", re.IGNORECASE)
 _NAMELESS = re.compile(r"[0-9]+[\s./-]+[0-9]+|[0-9 ]+")  # behind a month's name it lacks what that says: NOV 10- 2031
@@ -42,7 +47,7 @@ def has_leftovers(text: str, found: LabelDate) -> bool:
     return (
         (not year_first and _piece_before(before[-12:]))
         or (not whole and _PIECE_BEHIND.match(text, found.end) is not None)
-        or (found.day is None and _day_beside(before, behind, year_first, year_last))
+        or (found.day is None and _day_beside(before, behind, printed, year_first=year_first, year_last=year_last))
         or (_NAMELESS.fullmatch(printed) is not None and _MONTH_BEFORE.search(before) is not None)
         or _digit_beside(before, behind, printed, whole=whole)
         or _unevenly_padded(printed)
@@ -55,13 +60,18 @@ def _piece_before(before: str) -> bool:
     return piece is not None and (any(map(str.isdigit, piece[1])) or piece[1].lower() not in _BEFORE_A_DATE)
 
 
-def _day_beside(before: str, behind: str, year_first: bool, year_last: bool) -> bool:
-    """`/08/2027`, ` .08.2027`, `AOG-05-27`, `■■.08.2027`, `2027-10-■1`, `27.10.■1`."""
-    return (
-        before.endswith("/")
-        or (not year_first and _DAY_BEFORE.search(before) is not None)
-        or (not year_last and _DAY_BEHIND.match(behind) is not None)
-    )
+def _day_beside(before: str, behind: str, printed: str, *, year_first: bool, year_last: bool) -> bool:
+    """`/08/2027`, ` .08.2027`, `AOG-05-27`, `■■.08.2027`, `■■ AUG 2027`, `2027-10-■1`, `27.10.■1`."""
+    if before.endswith("/") or (not year_last and _DAY_BEHIND.match(behind)):
+        return True
+    if year_first:
+        return False
+    word = _WORD_BEFORE.search(before)
+    if word is not None and (word[2] or word[1].lower() not in _BEFORE_A_DATE):
+        return True
+    if _ORNAMENT.fullmatch(before) and any(sign in printed for sign in "./-"):
+        return False
+    return (_DAY_BEFORE.search(before) or _BLOT_BEFORE.search(before)) is not None
 
 
 def _digit_beside(before: str, behind: str, printed: str, *, whole: bool) -> bool:
@@ -73,7 +83,7 @@ def _digit_beside(before: str, behind: str, printed: str, *, whole: bool) -> boo
     own = "".join(_links(printed))
     return _ONE_DIGIT_LAST.search(printed) is not None and (
         re.match(rf"{_BLOT}|[^\W0-9年月日년월일]", behind) is not None
-        or (behind[:1] in tuple(".':,;/") and behind[:1] not in own)
+        or (behind[:1] in tuple(".':,;/-") and (behind[0] == "-" or behind[0] not in own))
     )
 
 

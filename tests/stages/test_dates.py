@@ -258,7 +258,7 @@ def test_date_with_a_piece_split_off_is_never_plain(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["27. 1.27", "8.1 .2029", "1' APR 2030", "3/ OCT 2024", "1/. NOV 2027", "3  JUL 31", "EXP .8APR24", "2026-JAN- 6",
-     "2024年10月1 日", "2030-12-1.", "2024-12-2:", "2027-10-1I"],
+     "2024年10月1 日", "2030-12-1.", "2024-12-2:", "2027-10-1I", "2027-10-1-", "/3 NOV 2029"],
 )  # fmt: skip
 def test_one_digit_beside_what_may_have_been_another_is_never_plain(text: str) -> None:
     assert all(set(found.flags) - {MONTH} for found in find_dates(text, RULES, keyed=True))
@@ -282,7 +282,20 @@ def test_one_digit_day_joined_as_usual_is_told_without_doubt(text: str) -> None:
     assert not set(keyed(text).flags) - {"ambiguous"}
 
 
-@pytest.mark.parametrize("text", ["*31.08.2027", "■ 31.08.2027", "31.08.27*", "(1 AUG 2027)", "- 08/2027", ". 08.2027"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*31.08.2027",
+        "■ 31.08.2027",
+        "31.08.27*",
+        "(1 AUG 2027)",
+        "- 08/2027",
+        ". 08.2027",
+        "*08/2027*",
+        "● 08/27 #",
+        "bis08/2027",
+    ],
+)
 def test_sign_beside_a_whole_date_is_none_of_it(text: str) -> None:
     assert not set(keyed(text).flags) - {"month_precision"}
 
