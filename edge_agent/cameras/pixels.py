@@ -10,7 +10,7 @@ from edge_agent.errors import FrameError
 
 WANTED = "expected grey, BGR or BGRA pixels of type bool, uint8, uint16, or floating point in 0..1"
 GREY = 128  # what lies behind see-through pixels: white text and black text both stand out from it
-BLOCK_ROWS = 256  # compositing works in strips, so that a large picture needs little extra memory
+BLOCK_ROWS = 16  # what needs more than a byte a value is done in strips, so that a large picture needs little memory
 FLOAT_TOLERANCE = 1e-3  # resampling overshoots 1.0 by rounding; more than this is another scale
 
 
@@ -63,18 +63,22 @@ def _to_uint8(array: Array, bit_depth: int | None) -> Image:
         white = 65535 if bit_depth is None else (1 << bit_depth) - 1
         return _scaled(native, 255.0 / white)
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
-        return _scaled(_unit_range(array), 255.0)
+        return _from_unit_range(array)
     raise FrameError(f"picture has pixels of type {array.dtype}; {WANTED}")
 
 
-def _unit_range(array: Array) -> Array:
-    """`array` as float32, all values checked to lie in 0..1."""
+def _from_unit_range(array: Array) -> Image:
+    """Values of 0..1, all checked to lie in there, as 0..255."""
     low, high = float(array.min()), float(array.max())  # either is nan where a nan is anywhere
     if not (np.isfinite(low) and np.isfinite(high)):
         raise FrameError(f"picture of type {array.dtype} has values that are not finite; expected 0..1")
     if low < -FLOAT_TOLERANCE or high > 1.0 + FLOAT_TOLERANCE:
         raise FrameError(f"picture of type {array.dtype} has values {low:g}..{high:g}; expected 0..1")
-    return np.ascontiguousarray(array, np.float32).clip(0.0, 1.0)
+    out = np.empty(array.shape, np.uint8)
+    for top in range(0, len(array), BLOCK_ROWS):
+        rows = slice(top, top + BLOCK_ROWS)
+        out[rows] = _scaled(np.ascontiguousarray(array[rows], np.float32).clip(0.0, 1.0), 255.0)
+    return out
 
 
 def _scaled(pixels: Array, scale: float) -> Image:
@@ -88,7 +92,9 @@ def _lay_on_grey(bgra: Image) -> Image:
         return np.ascontiguousarray(bgra[:, :, :3])
     out = np.empty((*bgra.shape[:2], 3), np.uint8)
     for top in range(0, bgra.shape[0], BLOCK_ROWS):
-        strip = bgra[top : top + BLOCK_ROWS].astype(np.uint32)
-        colour, opacity = strip[:, :, :3], strip[:, :, 3:]
-        out[top : top + BLOCK_ROWS] = (colour * opacity + GREY * (255 - opacity) + 127) // 255
+        rows = slice(top, top + BLOCK_ROWS)
+        opacity = bgra[rows, :, 3:].astype(np.uint16)
+        mixed = bgra[rows, :, :3] * opacity  # with what is added at most 255 * 255 + 127
+        mixed += GREY * (255 - opacity) + 127
+        out[rows] = mixed // 255
     return out

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -56,6 +59,22 @@ def test_large_see_through_picture_is_composited_alike_in_every_strip() -> None:
     picture = np.tile(np.array([[[10, 20, 30, 51]]], np.uint8), (700, 3, 1))
     image = converted(picture)
     assert np.unique(image.reshape(-1, 3), axis=0).tolist() == [[104, 106, 108]]
+
+
+def test_every_colour_of_every_opacity_is_rounded_to_the_nearest() -> None:
+    colour, opacity = np.meshgrid(np.arange(256), np.arange(256))
+    image = converted(np.dstack([colour, colour, colour, opacity]).astype(np.uint8))
+    assert np.array_equal(image[:, :, 0], np.floor((colour * opacity + 128 * (255 - opacity)) / 255 + 0.5))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_large_float_picture_needs_little_memory_beside_itself(dtype: type[np.floating[Any]]) -> None:
+    picture: npt.NDArray[Any] = np.linspace(0, 1, 3_000_000).reshape(1000, 1000, 3).astype(dtype)
+    tracemalloc.start()
+    converted(picture)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5_000_000
 
 
 def test_alpha_that_is_zero_everywhere_is_padding() -> None:
