@@ -26,6 +26,7 @@ MIN_SCORE = 80.0  # 0 to 100; below it a text names no product of the list
 MARGIN = 6.0  # a runner-up this near makes the match ambiguous
 NEAR = MIN_SCORE - MARGIN
 SURELY_BELOW_NEAR = NEAR - 0.01  # scores are rounded
+LEAST_SHARE = np.float32(SURELY_BELOW_NEAR / 200)  # of both lengths, in common: a score is 200 times that share
 MAX_ENTRIES = 100_000
 MAX_TEXT_CHARS = 256
 MAX_FILE_BYTES = 64 << 20
@@ -61,7 +62,9 @@ class Catalogue:
         names = [product.name for product in self.products]
         self._bones, self._words = _forms(names)
         self._letters = LetterCounts(self._bones)
-        self._gaps = np.fromiter(map(len, self._words), np.int32, len(names)) - self._letters.lengths
+        lengths = [np.fromiter(map(len, forms), np.float32, len(names)) for forms in (self._bones, self._words)]
+        self._gaps = (lengths[1] - lengths[0]).astype(np.uint16)
+        self._least = [LEAST_SHARE * length for length in lengths]  # characters in common with a text of none
         self._by_number = NumberIndex([numbers_of(name) for name in names])
         self._remembered = lru_cache(REMEMBERED)(self._match)
 
@@ -87,11 +90,10 @@ class Catalogue:
 
     def _near(self, bones: str, words: str, agreeing: Mask) -> tuple[list[int], Scores]:
         """The products whose names are near a text, the nearest first, and how near; of those that agree with it."""
-        shared, lengths = 200 * self._letters.shared(bones), self._letters.lengths + len(bones)
-        gaps = len(words) - len(bones)
-        shared_gaps, all_gaps = 200 * np.minimum(self._gaps, gaps), self._gaps + gaps
-        least = SURELY_BELOW_NEAR * np.stack([lengths, lengths + all_gaps])
-        (at,) = np.nonzero(agreeing & ((shared >= least[0]) | (shared + shared_gaps >= least[1])))
+        shared = self._letters.shared(bones)
+        shared_with_gaps = shared + np.minimum(self._gaps, len(words) - len(bones))
+        least, least_with_gaps = self._least[0] + LEAST_SHARE * len(bones), self._least[1] + LEAST_SHARE * len(words)
+        (at,) = np.nonzero(agreeing & ((shared >= least) | (shared_with_gaps >= least_with_gaps)))
         scores = np.maximum(_ratios(bones, self._bones, at), _ratios(words, self._words, at))
         order = np.argsort(-scores, kind="stable")[: np.count_nonzero(scores >= NEAR)]
         return at[order].tolist(), scores[order]
@@ -140,5 +142,7 @@ def _forms(texts: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _ratios(text: str, others: Sequence[str], at: Indices) -> Scores:
     """How like the text is to the others at these places, float32 (N) 0 to 100; 0 for those that are not near."""
-    found = process.cdist([text], [others[n] for n in at], scorer=fuzz.ratio, score_cutoff=SURELY_BELOW_NEAR)
+    found = process.cdist(
+        [text], list(map(others.__getitem__, at.tolist())), scorer=fuzz.ratio, score_cutoff=SURELY_BELOW_NEAR
+    )
     return np.asarray(found[0], np.float32)

@@ -16,29 +16,29 @@ import numpy.typing as npt
 AT_ONCE = 4096  # texts whose letters are counted at once: some 10 MB meanwhile
 BUCKETS = 32  # letters that share one count as the same: the bound is then wider, and holds
 
-Counts = npt.NDArray[np.int32]
+Counts = npt.NDArray[np.uint16]
 
 
 class LetterCounts:
-    """The letters of N texts; `lengths` int32 (N)."""
+    """The letters of N texts."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self.lengths: Counts = np.fromiter(map(len, texts), np.int32, len(texts))
         self._counts = np.zeros((BUCKETS, len(texts)), np.uint16)
         for begin in range(0, len(texts), AT_ONCE):
             part = slice(begin, min(begin + AT_ONCE, len(texts)))
-            self._counts[:, part] = _counted(texts[part], self.lengths[part])
+            self._counts[:, part] = _counted(texts[part])
 
     def shared(self, text: str) -> Counts:
-        """int32 (N): at most so many letters each has in common with `text`, in any order."""
-        shared = np.zeros(len(self.lengths), np.uint16)
+        """uint16 (N): at most so many letters each has in common with `text`, in any order."""
+        shared = np.zeros(self._counts.shape[1], np.uint16)
+        both = np.empty_like(shared)
         for bucket, count in Counter(ord(char) % BUCKETS for char in text).items():
-            shared += np.minimum(self._counts[bucket], np.uint16(count))
-        return shared.astype(np.int32)
+            shared += np.minimum(self._counts[bucket], count, out=both)
+        return shared
 
 
-def _counted(texts: Sequence[str], lengths: Counts) -> npt.NDArray[np.int64]:
+def _counted(texts: Sequence[str]) -> npt.NDArray[np.int64]:
     """int64 (BUCKETS, N)."""
     codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)
-    cells = (codes % BUCKETS).astype(np.int64) * len(texts) + np.repeat(np.arange(len(texts)), lengths)
+    cells = (codes % BUCKETS).astype(np.int64) * len(texts) + np.repeat(np.arange(len(texts)), list(map(len, texts)))
     return np.bincount(cells, minlength=BUCKETS * len(texts)).reshape(BUCKETS, len(texts))

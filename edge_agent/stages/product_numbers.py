@@ -97,11 +97,12 @@ class NumberIndex:
         """Bool (N): the texts that `seen` does not contradict."""
         agreeing = np.ones(self._count, np.bool_)
         for unit in {unit for unit, _ in _by_unit(seen)} & self._holders.keys():
-            wanted = [self._ids.get(each, -1) for each in _by_unit(seen) if each[0] == unit]
             where, which = self._holders[unit]
             same = np.ones(self._count, np.bool_)
             same[where] = False
-            same[where[np.isin(which, wanted)]] = True
+            for number in (self._ids.get(each) for each in _by_unit(seen) if each[0] == unit):
+                if number is not None:
+                    same[where[which == number]] = True
             agreeing &= same
         return agreeing
 
