@@ -5,17 +5,14 @@ A key that is missing has the default that stands here; a model without a recipe
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from edge_agent.errors import ConfigError
-from edge_agent.settings.strict_text import MAX_BYTES
-from edge_agent.settings.strict_yaml import parse
+from edge_agent.settings.yaml_file import made_of, read_values
 
 RECIPE_FILE = "recipe.yaml"
 DEFAULT_DIRECTORY = Path("calibration")
@@ -83,20 +80,13 @@ def load_recipe(model: str, directories: Sequence[Path]) -> Recipe:
     for directory in directories:
         path = directory / model / RECIPE_FILE
         if path.is_file():
-            return parse_recipe(_read(path), str(path))
+            return parse_recipe(read_values(path, str(path)), str(path))
     return Recipe()
 
 
 def parse_recipe(values: Mapping[str, Any], where: str) -> Recipe:
     """A Recipe from plain YAML values; ConfigError names `where`, key and fault."""
-    try:
-        # by way of JSON: strict mode then takes lists for tuples and still refuses "1" for 1
-        return Recipe.model_validate_json(json.dumps(values))
-    except ValidationError as exc:
-        faults = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'recipe'}: {e['msg']}" for e in exc.errors())
-        raise ConfigError(f"{where}: {faults}") from exc
-    except (TypeError, ValueError) as exc:
-        raise ConfigError(f"{where}: {exc}; expected text, numbers, lists and mappings only") from exc
+    return made_of(Recipe, values, where, "recipe")
 
 
 def shipped_directories() -> tuple[Path, ...]:
@@ -105,12 +95,3 @@ def shipped_directories() -> tuple[Path, ...]:
         Path(__file__).resolve().parents[2] / DEFAULT_DIRECTORY,
         Path(sys.prefix) / "share" / "edge-agent" / DEFAULT_DIRECTORY,
     )
-
-
-def _read(path: Path) -> Mapping[str, Any]:
-    try:
-        with path.open("rb") as file:
-            text = file.read(MAX_BYTES + 1)
-    except OSError as exc:
-        raise ConfigError(f"{path} cannot be read: {exc.strerror}; check its owner and mode") from exc
-    return parse(text, str(path))

@@ -17,12 +17,11 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from edge_agent.errors import ConfigError, ModelError
 from edge_agent.models.digest import sha256_of
-from edge_agent.settings.strict_text import MAX_BYTES
-from edge_agent.settings.strict_yaml import parse
+from edge_agent.settings.yaml_file import made_of, read_values
 
 SPEC_FILE = "model.yaml"
 MANIFEST_FILE = "manifest.json"
@@ -323,24 +322,15 @@ def expected_files(directory: Path) -> dict[str, tuple[str, int]]:
 def parse_spec(value: Mapping[str, Any], where: str) -> ModelSpec:
     """A ModelSpec from plain YAML values; ModelError names file, key and fault."""
     try:
-        # by way of JSON: strict mode then takes lists for tuples and still refuses "1" for 1
-        return ModelSpec.model_validate_json(json.dumps(value))
-    except ValidationError as exc:
-        faults = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'model'}: {e['msg']}" for e in exc.errors())
-        raise ModelError(f"{where}: {faults}") from exc
-    except (TypeError, ValueError) as exc:
-        raise ModelError(f"{where}: {exc}; expected text, numbers, lists and mappings only") from exc
+        return made_of(ModelSpec, value, where, "model")
+    except ConfigError as exc:
+        raise ModelError(str(exc)) from exc
 
 
 def _read_spec(path: Path) -> dict[str, Any]:
     where = f"{path.parent.name}/{path.name}"
     try:
-        with path.open("rb") as file:
-            text = file.read(MAX_BYTES + 1)
-    except OSError as exc:
-        raise ModelError(f"{where} cannot be read: {exc.strerror}") from exc
-    try:
-        return parse(text, where)
+        return read_values(path, where)
     except ConfigError as exc:
         raise ModelError(str(exc)) from exc
 
