@@ -10,6 +10,7 @@ CHECKS = {
     "opencv": "edge_agent.doctor.opencv:check",
     "accelerator": "edge_agent.doctor.accelerator:check",
     "models": "edge_agent.doctor.models:check",
+    "catalogue": "edge_agent.doctor.catalogue:check",
     "plans": "edge_agent.doctor.plans:check",
     "camera": "edge_agent.doctor.cameras:check",
     "page": "edge_agent.doctor.page:check",

@@ -28,4 +28,5 @@ def check(patient: Patient) -> Iterator[Row]:
 def models_in_use(config: Config | None) -> list[str]:
     """Their names; those of the defaults where the settings are wrong."""
     pipeline = (config or Config()).pipeline
-    return [name for name in (pipeline.detector, pipeline.recogniser, pipeline.encoder) if name is not None]
+    names = (pipeline.detector, pipeline.recogniser, pipeline.encoder, pipeline.tagger)
+    return [name for name in names if name is not None]
