@@ -61,20 +61,22 @@ def gs1_date(digits: str, rules: DateRules) -> LabelDate:
 def _scan(text: str, ways: tuple[Form, ...], rules: DateRules, *, keyed: bool) -> list[LabelDate]:
     """Surer forms first; what one has claimed, even an invalid date, no later form may reinterpret."""
     folded = unaccented(text)
-    taken = [match.span() for match in WEEK.finditer(folded)]
+    taken = bytearray(len(text))  # 1 for each character that is a part of something
+    for week in WEEK.finditer(folded):
+        taken[week.start() : week.end()] = b"\1" * len(week[0])
     found: list[LabelDate] = []
     for form in ways:
         if form.keyed_only and not keyed:
             continue
         for match in form.pattern.finditer(folded if form.on_folded else text):
-            if any(match.start() < end and match.end() > start for start, end in taken) or not _digits_enough(match[0]):
+            if taken.find(1, *match.span()) >= 0 or not _digits_enough(match[0]):
                 continue
             parts = {name: _digits(name, text[slice(*match.span(name))]) for name in match.groupdict() if match[name]}
             if not all(part.isdecimal() for name, part in parts.items() if name not in ("mon", "sep")):
                 continue  # an accented letter, folded to one that is taken for a digit
             if (reading := form.read(parts, rules)) is not None:
                 found.append(replace(reading, start=match.start(), end=match.end()))
-                taken.append(match.span())
+                taken[match.start() : match.end()] = b"\1" * len(match[0])
     return found
 
 
