@@ -17,6 +17,7 @@ _PIECE_BEHIND = re.compile(
     rf"|{_SEPARATORS}{{0,4}}[0-9]{{1,2}}[A-Za-z]"
     rf"|{_SEPARATORS}{{0,4}}[OIlZSBGozsbg|?]{{1,2}}(?!\w)|[./-]\s?[\w?|]{{1,2}}(?!\w))"
 )
+_TIME_BEFORE = re.compile(r"(?<![0-9:.,])[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?\s$")
 _BEFORE_A_DATE = frozenset(
     "le el il do du de di am im of no by on to at en em in al zu bis end ende fin fine date del fim einde".split()
 )
@@ -44,8 +45,9 @@ def has_leftovers(text: str, found: LabelDate) -> bool:
     behind = text[found.end : found.end + NEAR_CHARS]
     year_first, year_last = printed.startswith(str(found.year)), printed.endswith(str(found.year))
     whole = found.day is not None and (year_last or (year_first and printed[-2].isdigit()))
+    two_digit_day = found.day is not None and not _ONE_DIGIT_FIRST.match(printed)
     return (
-        (not year_first and _piece_before(before[-12:]))
+        (not year_first and _piece_before(before[-12:], two_digit_day))
         or (not whole and _PIECE_BEHIND.match(text, found.end) is not None)
         or (found.day is None and _day_beside(before, behind, printed, year_first=year_first, year_last=year_last))
         or (_NAMELESS.fullmatch(printed) is not None and _MONTH_BEFORE.search(before) is not None)
@@ -55,7 +57,9 @@ def has_leftovers(text: str, found: LabelDate) -> bool:
     )
 
 
-def _piece_before(before: str) -> bool:
+def _piece_before(before: str, two_digit_day: bool) -> bool:
+    if two_digit_day and _TIME_BEFORE.search(before):
+        return False
     piece = _PIECE_BEFORE.search(before)
     return piece is not None and (any(map(str.isdigit, piece[1])) or piece[1].lower() not in _BEFORE_A_DATE)
 

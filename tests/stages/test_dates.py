@@ -52,6 +52,8 @@ def keyed(text: str, rules: DateRules = RULES) -> LabelDate:
         ("20270831T1432", "2027-08-31"),
         ("31/08/2614:32", None),
         ("17.09.2026 14:32", "2026-09-17"),
+        ("14:32 17.09.26", "2026-09-17"),
+        ("06:15:07 31 AUG 27", "2027-08-31"),
         ("2026-02-28 06:15 L3", "2026-02-28"),
     ],
 )
@@ -248,7 +250,7 @@ def test_date_beside_what_was_no_character_is_never_plain(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["27.10.■1", "28-09-■8", "061920■30", "20*30-07-25", "2030-01 07L2345", "19.11.20 29L2345", "NOV 10- 2031",
-     "JAN 01 20 26", "AUG-:2-2030", "DECS04-2029", "2/31-NOV-18"],
+     "JAN 01 20 26", "14:32 1.1.27", "14:3 11.08.27", "AUG-:2-2030", "DECS04-2029", "2/31-NOV-18"],
 )  # fmt: skip
 def test_date_with_a_piece_split_off_is_never_plain(text: str) -> None:
     for order in ("DMY", "MDY", "YMD"):
