@@ -14,6 +14,7 @@ import pytest
 
 from edge_agent.backends.base import Engine
 from edge_agent.backends.ort import OrtEngine
+from edge_agent.calibrate import judge as judge_module
 from edge_agent.calibrate.judge import (
     DetectorJudge,
     EncoderJudge,
@@ -31,6 +32,7 @@ from edge_agent.models import charset as charsets
 from edge_agent.models.spec import find_models_dir
 from edge_agent.pipeline import Pipeline, load_pipeline
 from edge_agent.records import Frame
+from edge_agent.stages.field_prototypes import PROTOTYPES
 from edge_agent.stages.images import Image
 from edge_agent.stages.text_detector import DetectorSettings, TextDetector
 from edge_agent.stages.text_encoder import TextEncoder
@@ -322,7 +324,15 @@ TEXTS = (
 
 
 @pytest.fixture(scope="module")
-def make_encoder(models_dir: Path) -> Callable[[Engine], TextEncoder]:
+def few_phrases() -> Iterator[None]:
+    """Each engine that is judged embeds all examples: of each field some are enough here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judge_module, "PROTOTYPES", {name: phrases[:8] for name, phrases in PROTOTYPES.items()})
+        yield
+
+
+@pytest.fixture(scope="module")
+def make_encoder(models_dir: Path, few_phrases: None) -> Callable[[Engine], TextEncoder]:
     return lambda engine: TextEncoder(engine, models_dir / "minilm-l6-v2" / "tokenizer.json")
 
 
