@@ -13,6 +13,8 @@ Image = npt.NDArray[np.uint8]
 LONGEST_SIDE = 32_766  # px; OpenCV 4 warps nothing longer, neither from nor to: it counts in 16 bits
 CUBIC_REACH = 2  # px around a point that cubic interpolation looks at
 SHRUNK = 0.75  # a frame made smaller than this for the detector is looked at again, in parts
+LARGE_PX = 25_000_000  # of an image of which not every row is looked at where it is made much smaller
+MOST_ROWS = 4  # of which one is looked at then
 MAX_SHRINK = 8  # a crop is never made more than so many times larger than what is kept of it
 
 
@@ -32,12 +34,22 @@ def _rounded(length: float, multiple: int) -> int:
 
 
 def resized(image: Image, width_px: int, height_px: int) -> Image:
-    """The image at another size: bilinear, or area average where it shrinks to less than half (no aliasing)."""
+    """The image at another size: bilinear, or area average where it shrinks to less than half (no aliasing).
+
+    Of a very large one, some rows alone are averaged, at least two for each of the rows that are made: most of the
+    time would go to reading the others.
+    """
     if image.shape[1] == width_px and image.shape[0] == height_px:
         return image
     shrinks = width_px * 2 < image.shape[1] or height_px * 2 < image.shape[0]
+    is_large = image.shape[0] * image.shape[1] > LARGE_PX
+    every = min(MOST_ROWS, image.shape[0] // (2 * height_px)) if shrinks and is_large else 1
     return np.asarray(
-        cv2.resize(image, (width_px, height_px), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR),
+        cv2.resize(
+            image[:: max(1, every)],
+            (width_px, height_px),
+            interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR,
+        ),
         np.uint8,
     )
 

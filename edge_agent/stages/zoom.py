@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edge_agent.records import Quad, TextBox
-from edge_agent.stages.images import SHRUNK, Image
+from edge_agent.stages.images import SHRUNK, Image, resized
 
 HINT = 20  # of 255: from here on a pixel of the small map hints at text
 PRINT = 8  # grey levels from px to px of the small picture: less is noise on a blank ground
@@ -75,8 +75,7 @@ def is_shrunk(probability: npt.NDArray[np.uint8], width_px: int) -> bool:
 
 def steps_of(image: Image, wide: int, high: int) -> npt.NDArray[np.uint8]:
     """How steep the picture, made (high, wide) small, is at each of its pixels: grey levels from px to px."""
-    small = cv2.resize(image, (wide, high), interpolation=cv2.INTER_AREA)
-    grey = cv2.cvtColor(small, cv2.COLOR_BGR2GRAY)
+    grey = cv2.cvtColor(resized(image, wide, high), cv2.COLOR_BGR2GRAY)
     return np.asarray(cv2.morphologyEx(grey, cv2.MORPH_GRADIENT, np.ones((3, 3), np.uint8)), np.uint8)
 
 

@@ -109,3 +109,15 @@ def test_image_within_its_bound_stays_and_a_larger_one_is_made_smaller() -> None
     small, times = within(image, 30_000)
     assert small.shape == (150, 200, 3) and times == 2.0
     assert within(np.zeros((1, 9000, 3), np.uint8), 100)[0].shape[0] == 1
+
+
+def test_a_very_large_image_is_made_smaller_without_aliasing() -> None:
+    stripes = np.zeros((6000, 6000, 3), np.uint8)
+    stripes[:, ::2] = 200  # finer than what is made, side by side
+    stripes[4000:] = 100
+    small = resized(stripes, 500, 600)
+    assert np.unique(small[:400]).tolist() == [100]
+    assert np.unique(small[400:]).tolist() == [100]
+    pages = np.repeat(np.arange(10, 250, 2, dtype=np.uint8), 50)[:, None, None]
+    made = resized(np.ascontiguousarray(np.broadcast_to(pages, (6000, 4500, 3))), 450, 120)
+    assert np.abs(made[:, 0, 0].astype(int) - np.arange(10, 250, 2)).max() <= 2, "no row is moved"
