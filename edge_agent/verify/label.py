@@ -11,6 +11,7 @@ from edge_agent.stages.dates import same_date
 from edge_agent.stages.label_date import MONTH
 
 CODE = "barcode_digits"
+CODE_TEXT = "code.text"  # names what a code holds, whatever it means
 GTIN_DIGITS = (8, 12, 13, 14)
 
 
@@ -55,6 +56,8 @@ class Label:
         A label has one lot, serial number, product's number and date of a kind: where certain ones differ, the others
         are alternatives of the surest, which is then ambiguous.
         """
+        if reference == CODE_TEXT:
+            return self._code_text()
         side, _, name = reference.rpartition(".")
         found = [
             each
@@ -66,6 +69,15 @@ class Label:
             return best
         rivals = dict.fromkeys(f.value for f in found if f.source == best.source and f.certain and not _agree(f, best))
         return replace(best, flags=(*best.flags, "ambiguous"), alternatives=tuple(rivals)) if rivals else best
+
+    def _code_text(self) -> Field | None:
+        """What the label's code holds as it is, such as a bare serial number; ambiguous where codes hold several."""
+        first, *others = dict.fromkeys(code.text for code in self.codes) or (None,)
+        if first is None:
+            return None
+        at = tuple(range(len(self.codes)))
+        flags = ("ambiguous",) if others else ()
+        return Field("text", first, first, 1.0, (), flags, "barcode", alternatives=tuple(others), codes=at)
 
 
 def _agree(one: Field, two: Field) -> bool:

@@ -150,18 +150,23 @@ def _standing(lines: Iterable[TextLine], places: Callable[[str], Iterable[tuple[
 
 
 def _places(wanted: str, text: str) -> Iterator[tuple[int, int]]:
-    """Where a text stands in another, whatever spaces; `500 g` does not stand in `1500 g` or `1.500 g`."""
+    """Where a text stands in another, whatever spaces; `500 g` does not stand in `1500 g`, `1.500 g` or `500 gal`."""
     seen = label_text(text)
-    for found in _whole_numbers(_plain(wanted)).finditer(seen.text):
+    for found in _as_a_whole(_plain(wanted)).finditer(seen.text):
         yield seen.at[found.start()], seen.at[found.end() - 1] + 1
 
 
+_NO_LONGER_UNIT = r"(?!(?!e\b)[^\W\d_]{1,2}(?![^\W_]))"
+
+
 @lru_cache(maxsize=MAX_RULES)
-def _whole_numbers(plain: str) -> re.Pattern[str]:
+def _as_a_whole(plain: str) -> re.Pattern[str]:
+    """Numbers count as a whole, and so do units: `24 V 5 A` is not in `24 V 5 Ah`. A word may be glued to the next, for
+    OCR loses spaces, and the sign of an estimated amount, which it reads as an e, to its unit."""
     if not plain:
         return re.compile(r"(?!)")  # nothing stands nowhere
     before = r"(?<![0-9])(?<![0-9][.,\s])" if plain[0].isdigit() else ""
-    after = r"(?![.,\s]?[0-9])" if plain[-1].isdigit() else ""
+    after = r"(?![.,\s]?[0-9])" if plain[-1].isdigit() else _NO_LONGER_UNIT if re.search("[0-9]", plain) else ""
     return re.compile(before + r"\s*".join(map(re.escape, plain)) + after)
 
 
@@ -258,9 +263,14 @@ def _nearest(rule: Rule, expected: str, lines: tuple[TextLine, ...], likeness: C
     nearest = max(lines, key=lambda line: likeness(line.text), default=None)
     if nearest is None or likeness(nearest.text) < ALIKE:
         return _reason(rule, expected, "" if nearest is None else nearest.text, "NO_READ", "absent")
-    if nearest.doubtful or nearest.flags:
+    if nearest.doubtful or nearest.flags or _is_an_end(_plain(nearest.text), _plain(expected)):
         return _reason(rule, expected, nearest.text, "NO_READ", "uncertain")
     return _reason(rule, expected, nearest.text, "FAIL", "differs")
+
+
+def _is_an_end(seen: str, wanted: str) -> bool:
+    """Whether a text merely stops short, as print does that is blurred or hidden at one end."""
+    return wanted.startswith(seen) or wanted.endswith(seen)
 
 
 def _is_entry(text: str, entry: str) -> bool:

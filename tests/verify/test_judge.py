@@ -383,7 +383,29 @@ def test_two_codes_with_different_products_pass_by_neither() -> None:
     assert judged({"gs1": ["01", "17", "10"]}, codes=(code(GS1), code(GS1))).verdict == "PASS"
 
 
-@pytest.mark.parametrize("text", ["NET 1500 g", "NET 1.500 g", "NET 1 500 g", "NET 0,500 g", "500 gr5"])
+@pytest.mark.parametrize("text", ["NET 500 g", "NET 500ge", "500gBEST BEFORE", "500 g, chilled", "500 g (2 x 250)"])
+def test_amount_stands_beside_what_is_glued_to_it(text: str) -> None:
+    assert judged({"text": "500 g"}, lines=(line(text),)).verdict == "PASS"
+
+
+def test_text_that_is_read_but_for_one_end_was_not_read() -> None:
+    cut = judged({"text": "Keep refrigerated"}, lines=(line("Keep refrigerate"),))
+    assert (cut.verdict, cut.reasons[0].why) == ("NO_READ", "uncertain")
+    assert judged({"text": "Keep refrigerated"}, lines=(line("Keep dehydrated"),)).verdict == "FAIL"
+
+
+def test_print_equals_what_a_code_holds_bare() -> None:
+    rule = {"field": "print.serial", "equals": "code.text"}
+    serial = field("serial_number", "24K0917731")
+    assert judged(rule, fields=(serial,), codes=(code("24K0917731", "]Q1"),)).verdict == "PASS"
+    assert judged(rule, fields=(serial,), codes=(code("24K0917732", "]Q1"),)).verdict == "FAIL"
+    assert judged(rule, fields=(serial,)).reasons[0].why == "absent"
+    two = judged(rule, fields=(serial,), codes=(code("24K0917731", "]Q1"), code("24K0917732", "]Q1")))
+    assert (two.verdict, two.reasons[0].why) == ("NO_READ", "uncertain")
+    assert judged({"field": "code.text", "pattern": "99A9999999"}, codes=(code("24K0917731", "]Q1"),)).verdict == "PASS"
+
+
+@pytest.mark.parametrize("text", ["NET 1500 g", "NET 1.500 g", "NET 1 500 g", "NET 0,500 g", "500 gal"])
 def test_amount_does_not_stand_in_another_amount(text: str) -> None:
     verdict = "PASS" if text == "500 gr5" else "NO_READ or FAIL"
     assert judged({"text": "500 g"}, lines=(line(text),)).verdict in verdict
