@@ -14,6 +14,7 @@ MAX_DOT_SHARE = 0.05  # of the picture's shorter side: what is larger is no dot
 MAX_DOTS = 4000
 MAX_KERNEL_PER_PITCH = 0.95  # a wider closing would bridge the gap between two letters as well
 MAX_KERNEL_PX = 31
+SOFT = 0.35  # of the pitch: the standard deviation of the blur that makes strokes of rows of discs
 PARTING = 0.6  # of the way from the usual threshold to the brightest print
 REGULAR = 0.25  # of the pitch: how much the distances of most neighbouring dots differ
 
@@ -39,7 +40,8 @@ class Dots:
 
 
 def joined_dots(image: Image) -> Image:
-    """The picture uint8 (H, W, 3) BGR with neighbouring dots joined; as it is where it holds no dots of one size."""
+    """The picture uint8 (H, W, 3) BGR with neighbouring dots joined, the steps of their outlines smoothed; as it is
+    where it holds no dots of one size."""
     grey = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
     dark = is_dark_print(grey)
     dots = dots_of(255 - grey if dark else grey)
@@ -47,7 +49,8 @@ def joined_dots(image: Image) -> Image:
         return image
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (dots.kernel_px, dots.kernel_px))
     operation = cv2.MORPH_OPEN if dark else cv2.MORPH_CLOSE  # of dark dots the light between them is opened away
-    return np.asarray(cv2.morphologyEx(image, operation, kernel), np.uint8)
+    joined = cv2.morphologyEx(image, operation, kernel)
+    return np.asarray(cv2.GaussianBlur(joined, (0, 0), SOFT * dots.pitch), np.uint8)
 
 
 def is_dark_print(grey: Image) -> bool:

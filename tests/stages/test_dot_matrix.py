@@ -44,3 +44,13 @@ def test_print_that_is_no_dots_stays_as_it_is(image: Picture) -> None:
 def test_noise_is_no_print_of_dots_and_costs_little() -> None:
     noise = np.random.default_rng(0).integers(0, 256, (400, 400, 3), np.uint8)
     assert joined_dots(noise) is noise
+
+
+def test_strokes_have_smooth_sides() -> None:
+    """Of rows of discs the light recogniser reads next to nothing."""
+    image = dotted("LLLL LLLL", 8, 2)
+    left = int(np.flatnonzero((image[:, :, 0] < 100).any(axis=0))[0])  # the side of the first stem
+    rows = np.flatnonzero((image[:, left : left + 5, 0] < 100).any(axis=1))
+    side = slice(rows[0] + 8, rows[-1] - 8), left
+    assert np.ptp(image[:, :, 0][side].astype(int)) > 150
+    assert np.ptp(joined_dots(image)[:, :, 0][side].astype(int)) < 50
