@@ -53,4 +53,4 @@ def test_strokes_have_smooth_sides() -> None:
     rows = np.flatnonzero((image[:, left : left + 5, 0] < 100).any(axis=1))
     side = slice(rows[0] + 8, rows[-1] - 8), left
     assert np.ptp(image[:, :, 0][side].astype(int)) > 150
-    assert np.ptp(joined_dots(image)[:, :, 0][side].astype(int)) < 50
+    assert np.ptp(joined_dots(image)[:, :, 0][side].astype(int)) < 10
