@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +17,7 @@ CUBIC_REACH = 2  # px around a point that cubic interpolation looks at
 SHRUNK = 0.75  # a frame made smaller than this for the detector is looked at again, in parts
 LARGE_PX = 25_000_000  # of an image of which not every row is looked at where it is made much smaller
 MOST_ROWS = 4  # of which one is looked at then
+NEAR_WHOLE = 1.1  # times what is asked for
 MAX_SHRINK = 8  # a crop is never made more than so many times larger than what is kept of it
 
 
@@ -55,10 +58,16 @@ def resized(image: Image, width_px: int, height_px: int) -> Image:
 
 
 def within(image: Image, most_px: int) -> tuple[Image, float]:
-    """The image made smaller until it has at most so many pixels, and how many times it was larger each way."""
+    """The image made smaller until it has at most so many pixels, and how many times it was larger each way: a whole
+    number of times where one is near, which OpenCV does in a third of the time."""
     times = max(1.0, (image.shape[0] * image.shape[1] / most_px) ** 0.5)
     if times == 1.0:
         return image, 1.0
+    whole = math.ceil(times)
+    high, wide = (side // whole for side in image.shape[:2])
+    if whole <= NEAR_WHOLE * times and min(high, wide) > 0:
+        part = image[: high * whole, : wide * whole]
+        return np.asarray(cv2.resize(part, (wide, high), interpolation=cv2.INTER_AREA), np.uint8), float(whole)
     return resized(image, max(1, int(image.shape[1] / times)), max(1, int(image.shape[0] / times))), times
 
 

@@ -109,6 +109,8 @@ def test_image_within_its_bound_stays_and_a_larger_one_is_made_smaller() -> None
     small, times = within(image, 30_000)
     assert small.shape == (150, 200, 3) and times == 2.0
     assert within(np.zeros((1, 9000, 3), np.uint8), 100)[0].shape[0] == 1
+    assert within(image, 14_000)[1] == 3.0, "2.93 times, where whole pixels are averaged at little loss"
+    assert 2.4 < within(image, 20_000)[1] < 2.5, "three times would lose too much"
 
 
 def test_a_very_large_image_is_made_smaller_without_aliasing() -> None:
