@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from edge_agent.items.draft import DecidedBy, Draft
 from edge_agent.items.tracker import ConveyorTracker, GatheringTracker, Sighting, StillTracker, Tracker
-from edge_agent.records import Frame, Item, Reading, Verdict
+from edge_agent.records import LINE_DOUBTS, Frame, Item, Reading, Verdict
 from edge_agent.settings.items import ItemsConfig
 
 DECIDED_KNOWN = 3  # times items.max_open: decided items that are still in the picture, or may be
@@ -158,9 +158,10 @@ class Lane:
             self._decided(draft, draft.item(by, now_mono))
 
     def _is_fragment(self, draft: Draft) -> bool:
-        """Whether all that was seen is a piece at the edge: what is left of an item that has gone, or is to come.
+        """Whether all that was seen, and not often, are pieces at the edge, of an item that has gone or is to come, or
+        specks of the ground that looked like small print.
 
         What a trigger told of is an item, however little of it was seen.
         """
         few = not self._triggered and 0 < draft.seen < self._settings.min_reads
-        return few and not draft.codes and not any(track.is_whole for track in draft.lines)
+        return few and not draft.codes and not any(LINE_DOUBTS.isdisjoint(track.last.flags) for track in draft.lines)

@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 
 from rapidfuzz import fuzz
 
-from edge_agent.records import FROM_CATALOGUE, INFORMING_FLAGS, Code, Field, Reason, TextLine, Verdict
+from edge_agent.records import FROM_CATALOGUE, INFORMING_FLAGS, LINE_DOUBTS, Code, Field, Reason, TextLine, Verdict
 from edge_agent.settings.date_rule import DATE_FIELDS, Comparison, DateRule, DateSide, field_name
 from edge_agent.settings.expected import MAX_RULES, Rule
 from edge_agent.stages.dates import gs1_date, same_date
@@ -29,7 +29,6 @@ ALIKE = 0.6  # a text this like the expected one is that text, misprinted or mis
 CATALOGUE_ALIKE = 0.85  # of skeletons: 60 entries under noise of 9.6 % CER were told apart from there on
 MAX_SEEN_CHARS = 300
 MISMATCH = "pattern_mismatch"  # flag of a field that its pattern does not match
-LINE_DOUBTS = frozenset({"cut", "too_small"})  # of a line: characters of it may be lost or others
 AMOUNT = "weight_volume"
 CONTRADICTS = "contradicts_code"  # flag of fields that print and code say differently
 

@@ -181,6 +181,18 @@ def test_piece_of_a_label_at_the_edge_is_no_item() -> None:
     assert [item.n_reads for item in film.items] == [2]
 
 
+def test_specks_of_an_empty_belt_are_no_items_but_small_print_that_stays_is_one() -> None:
+    film = Film(CONVEYOR)
+    for n in range(40):
+        film.show([line("88", x=200 + 90 * (n % 3), flags=("too_small",))] if n % 8 == 0 else ())
+    film.lane.close(film.now)
+    assert (film.items, film.lane.fragments) == ([], 5)
+    for n in range(30):
+        film.show([replace(each, flags=(*each.flags, "too_small")) for each in label(*TEXTS, x=640 - 30 * n)])
+    film.lane.close(film.now)
+    assert film.texts() == [list(TEXTS)]
+
+
 def test_belt_that_stops_and_goes_on_makes_no_new_item() -> None:
     film = Film(CONVEYOR)
     x = 640.0
