@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from edge_agent.stages.dates import DIGIT_OF
+from edge_agent.stages.dates import DIGIT_OF, find_dates
+from edge_agent.stages.label_date import DateRules
 from edge_agent.stages.quantities import find_quantities
 
 GTIN_DIGITS = (8, 12, 13, 14)
@@ -125,8 +126,12 @@ def _joined(text: str, words: list[re.Match[str]], at: int) -> PrintedCode:
         group.append(word)
     end = group[-1].end()
     more = _MORE.fullmatch(text, end)
-    is_piece = more is not None and not _DATE_LIKE.fullmatch(more[1]) and not any(q.end > end for q in amounts)
+    is_piece = more is not None and not any(q.end > end for q in amounts) and not _is_date(more[1])
     return PrintedCode("".join(w[0] for w in group), group[0].start(), end, ("incomplete",) if is_piece else ())
+
+
+def _is_date(text: str) -> bool:
+    return any(date.valid for date in find_dates(text, DateRules(), keyed=True))
 
 
 def _touch(text: str, left: re.Match[str], right: re.Match[str]) -> bool:

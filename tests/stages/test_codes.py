@@ -45,7 +45,9 @@ def test_what_stands_alone_behind_a_code_may_be_a_piece_of_it(text: str, value: 
     assert (found.value, found.flags) == (value, ("incomplete",))
 
 
-@pytest.mark.parametrize("text", [" 5A MADE IN ITALY", " A12 31.08.2027", " A12 500 g", " A12 14:33", " A12 see lid 7"])
+@pytest.mark.parametrize(
+    "text", [" 5A MADE IN ITALY", " A12 31.08.2027", " A12 12AUG27", " A12 500 g", " A12 14:33", " A12 see lid 7"]
+)
 def test_words_dates_and_amounts_behind_a_code_are_no_piece_of_it(text: str) -> None:
     found = find_code(text)
     assert found is not None
