@@ -7,7 +7,7 @@ readings than half the way to the next item looks like the next item: faster lin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -30,6 +30,10 @@ CHANGED_READS = 3  # in a row in which a line says something else: it is not mis
 REACH_HEIGHTS = 1.5  # heights of a text that it may stand beside where it is expected
 ITEM_GAP_SHARE = 0.08  # of the picture: so long an empty stretch along the way separates two items
 LONGEST_GAP_S = 5.0  # between two readings of which one may continue the other
+MOST_COMPARED = 4096  # pairs of lines that are held against each other: 64 rows of a label and of the next
+TELLING = 5  # characters of a line that comes into view, from which on it tells whose it is
+SAME_PIECE = 0.9  # likeness of what is there of it
+SAME_ROW_HEIGHTS = 0.75  # heights of a text that the next one of its row may stand beside it
 CLEAR_STEP_PX = 4.0  # more than boxes of a resting text tremble
 SMOOTHING = 0.5  # share of the newest step in the belt's speed
 
@@ -71,6 +75,20 @@ class Sighting:
     def key(self, n: int) -> tuple[str, str]:
         """What makes a code the same code."""
         return self.code(n).symbology, self.code(n).text
+
+
+@dataclass(frozen=True, eq=False)
+class Stand:
+    """A line and where it stands: from `first` to `last` along the belt, and `across` it, px."""
+
+    line: TextLine
+    first: float
+    last: float
+    across: float
+
+    def is_beside(self, other: Stand) -> bool:
+        """Whether both stand in one row."""
+        return abs(self.across - other.across) <= SAME_ROW_HEIGHTS * self.line.box.quad.height_px
 
 
 class Opener(Protocol):
@@ -196,6 +214,7 @@ class ConveyorTracker:
             if step is None:
                 continue
             tracks = pairs.matched(step, reach_px(draft))
+            step = pairs.refined(step, tracks)
             own = same_codes(draft, sighting, codes, step, reach_px(draft))
             self._learn(step, sighting.mono - draft.last_mono)
             draft.shift(step)
@@ -203,8 +222,8 @@ class ConveyorTracker:
             codes = [n for n in codes if n not in own]
             shown.append((draft, tracks, own))
         for draft, tracks, own in shown:
-            new_lines, new_codes = self._beside(draft, sighting, lines, codes)
-            lines = [n for n in lines if n not in new_lines]
+            new_lines, new_codes, unclear = self._beside(draft, sighting, lines, codes)
+            lines = [n for n in lines if n not in new_lines and n not in unclear]
             codes = [n for n in codes if n not in new_codes]
             tracks.update(dict.fromkeys(new_lines))
             draft.add(sighting.frame, sighting.reading, tracks, [*own, *new_codes], sighting.mono)
@@ -228,11 +247,25 @@ class ConveyorTracker:
                 groups.append([])
             groups[-1].append((line, code))
             end = max(end, last)
+        groups = [part for group in groups for part in self._parted(sighting, group)]
         for group in reversed(groups) if self._forward() else groups:  # those ahead first
             draft = self._opener(sighting)
             tracks: dict[int, int | None] = {line: None for line, _ in group if line >= 0}
             draft.add(sighting.frame, sighting.reading, tracks, [code for _, code in group if code >= 0], sighting.mono)
             self.open.append(draft)
+
+    def _parted(self, sighting: Sighting, group: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+        """The labels of a group that stand one behind the other and say the same, each by itself."""
+        stands = [self._stand(sighting.line(n), sighting.line(n).box.quad) if n >= 0 else None for n, _ in group]
+        began = 0
+        for at in range(1, len(group)):
+            ahead = [each for each in stands[began:at] if each is not None]
+            behind = [each for each in stands[at : at + len(ahead)] if each is not None]
+            ends = max((each.last for each in ahead), default=np.inf)
+            if all(each.first >= ends for each in behind) and is_again(ahead, behind) is not False:
+                yield group[began:at]
+                began = at
+        yield group[began:]
 
     def _step(self, draft: Draft, sighting: Sighting, pairs: Pairs, codes: list[int]) -> Point | None:
         """How far the item has moved since it was seen last, px; None where this reading does not show it.
@@ -278,9 +311,10 @@ class ConveyorTracker:
 
     def _beside(
         self, draft: Draft, sighting: Sighting, lines: list[int], codes: list[int]
-    ) -> tuple[list[int], list[int]]:
-        """Lines and codes that come into view beside those of the item that are known."""
-        first, last = self._extent(draft)
+    ) -> tuple[list[int], list[int], list[int]]:
+        """Lines and codes that come into view beside those of the item that are known, and lines that are too small a
+        piece yet to tell whether they are the item's or begin the next one, which touches it and says the same."""
+        first, last = extent = self._extent(draft)
         gap_px = ITEM_GAP_SHARE * sighting.side_px
         joined: tuple[list[int], list[int]] = ([], [])
         spans = [(self._span(sighting.line(n).box.quad), 0, n) for n in lines]
@@ -289,7 +323,21 @@ class ConveyorTracker:
             if start <= last + gap_px and end >= first - gap_px:
                 joined[kind].append(n)
                 first, last = min(first, start), max(last, end)
-        return joined
+        known = [
+            self._stand(track.last, track.quad) for track in draft.lines if track.is_whole and is_standing(track, draft)
+        ]
+        found = {n: self._stand(sighting.line(n), sighting.line(n).box.quad) for n in joined[0]}
+        beyond = [n for n, stand in found.items() if stand.first >= extent[1] or stand.last <= extent[0]]
+        again = is_again(known, [found[n] for n in beyond])
+        if again is False:
+            return (*joined, [])
+        rest = [n for n in joined[0] if n not in beyond]
+        own = [n for n in joined[1] if extent[0] <= self._span(sighting.code(n).quad)[0] <= extent[1]]
+        return rest, own, beyond if again is None else []
+
+    def _stand(self, line: TextLine, quad: Quad) -> Stand:
+        way = np.array([1.0, 0.0], np.float32) if self._way is None else self._axis()
+        return Stand(line, *self._span(quad), float(quad.centre @ np.array([-way[1], way[0]], np.float32)))
 
     def _has_left(self, draft: Draft, sighting: Sighting) -> bool:
         """Whether the belt has carried an item that is not seen out of the picture."""
@@ -331,6 +379,28 @@ def is_gone(draft: Draft, sighting: Sighting, before_mono: float, after_s: float
 def quads_of(draft: Draft) -> list[Quad]:
     """Where the lines and codes of an item stand in the newest frame."""
     return [*(track.quad for track in draft.lines), *(code.quad for code in draft.codes.values())]
+
+
+def is_again(known: Sequence[Stand], found: Sequence[Stand]) -> bool | None:
+    """Whether a label stands there once more: most of the lines `found` say what `known` ones in their rows do. None
+    where they are too small a piece to tell."""
+    if not 0 < len(known) * len(found) <= MOST_COMPARED:
+        return False
+    rows = [[one.line for one in known if one.is_beside(each)] for each in found]
+    again = [any(says_again(one, each.line) for one in row) for row, each in zip(rows, found, strict=True)]
+    if 2 * sum(again) <= len(found):
+        return False
+    if all(is_cut(each.line) for each in found) and (len(found) == 1 or all(len(e.line.text) < TELLING for e in found)):
+        return None
+    return len(found) > 1 or bones(found[0].line) in map(bones, rows[0])
+
+
+def says_again(whole: TextLine, other: TextLine) -> bool:
+    """Whether a line says the same as a whole one; of one that is cut, what is there of it."""
+    if not is_cut(other):
+        return bool(fuzz.ratio(whole.text, other.text) >= 100 * SAME_TEXT)
+    length = len(other.text)
+    return any(fuzz.ratio(part, other.text) >= 100 * SAME_PIECE for part in (whole.text[:length], whole.text[-length:]))
 
 
 def reach_px(draft: Draft) -> float:
@@ -375,11 +445,13 @@ class Pairs:
         self._cut = np.array(cut, np.bool_).reshape(shape)  # of such a pair one is a part of the other
         self._tracks = corners([track.quad for track in draft.lines])
         self._there = corners([line.box.quad for line in there])
+        size = (sighting.reading.width_px, sighting.reading.height_px)
+        self._moves = moves(self._tracks, self._there, self._cut, np.array(size, np.float32))
 
     def steps(self, apart_px: float) -> Iterator[Point]:
         """The steps that bring a line of the item to one with a like text; those closer than `apart_px` are one."""
         track, line = np.nonzero(self.alike >= SAME_TEXT)
-        steps = self._there[line].mean(axis=1) - self._tracks[track].mean(axis=1)
+        steps = self._moves[track, line]
         _, first = np.unique(np.round(steps / max(1.0, apart_px)), axis=0, return_index=True)
         yield from steps[first]
 
@@ -392,12 +464,40 @@ class Pairs:
         if not self.alike.size:
             return {}
         moved = self._tracks + step
-        off_px = np.linalg.norm(moved.mean(axis=1)[:, None] - self._there.mean(axis=1)[None], axis=2)
+        off_px = np.linalg.norm(self._moves - step, axis=2)
         near = (off_px <= within_px) | (overlaps(moved, self._there) >= SAME_PLACE)
         near |= self._cut & (overlaps(moved, self._there, of_smaller=True) >= PART_INSIDE)
         worth = self.alike - off_px / (10 * within_px + 1e-6)
         found = zip(*np.nonzero(near & (self.alike >= LIKE_TEXT)), strict=True)
         return pick([(float(worth[track, line]), self.lines[line], int(track)) for track, line in found])
+
+    def refined(self, step: Point, tracks: Mapping[int, int | None]) -> Point:
+        """The step that most of the lines that were matched by `step` have made."""
+        made = [self._moves[track, self.lines.index(n)] for n, track in tracks.items() if track is not None]
+        return np.asarray(np.median(made, axis=0), np.float32) if made else step
+
+
+def moves(
+    tracks: Corners, there: Corners, cut: npt.NDArray[np.bool_], size: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32]:
+    """From where to where each of N lines would have moved to be each of M, float32 (N, M, 2) px: the way of its
+    middle; of a pair that is `cut` by the edge of a picture of this size, the way of the end farther inside."""
+    ways = there.mean(axis=1)[None] - tracks.mean(axis=1)[:, None]
+    if cut.any():
+        starts, stops = (inner_ways(tracks, there, at, size) for at in ((0, 3), (1, 2)))
+        inner = np.where((starts[1] >= stops[1])[..., None], starts[0], stops[0])
+        ways = np.where(cut[..., None], inner, ways)
+    return np.asarray(ways, np.float32)
+
+
+def inner_ways(
+    tracks: Corners, there: Corners, end: tuple[int, int], size: npt.NDArray[np.float32]
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """The way of one end of each of N lines to that of each of M, px (N, M, 2), and how far inside the picture the one
+    of both is that is less so, px (N, M); `end` are its corners."""
+    before, after = tracks[:, end].mean(axis=1), there[:, end].mean(axis=1)
+    depth, depth_after = (np.minimum(points, size - points).min(axis=1) for points in (before, after))
+    return after[None] - before[:, None], np.minimum(depth[:, None], depth_after[None])
 
 
 def corners(quads: Sequence[Quad]) -> Corners:

@@ -54,6 +54,7 @@ class Film:
     drafts: list[Draft] = field(default_factory=list)
     seq: int = 0
     now: float = 100.0
+    unix_s: float = 1_000.0  # at which `now` is 0
 
     def __post_init__(self) -> None:
         self.lane = Lane(
@@ -74,7 +75,7 @@ class Film:
         """The next frame."""
         self.now += STEP_S
         self.seq += 1
-        frame = Frame("line1", self.seq, 1_000.0 + self.now, self.now, IMAGE)
+        frame = Frame("line1", self.seq, self.unix_s + self.now, self.now, IMAGE)
         reading = Reading("line1", self.seq, frame.captured_at, *SIZE, tuple(lines), tuple(fields), codes=tuple(codes))
         self.lane.see(frame, reading, self.now)
 
