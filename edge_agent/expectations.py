@@ -147,6 +147,8 @@ class Expectations:
     def _put_in_force(self, camera: str, wish: Expected | None) -> str:
         """What is to be said of it."""
         said = "in force" if wish is not None else "taken back: what the settings expect is in force"
+        if wish is not None and not (wish.expected or any(wish.rois.values())):
+            said = "in force: it has no rules, so no item gets a verdict"
         if wish == self._live.get(camera) and self._unwritten is None:
             return said
         if wish is None:

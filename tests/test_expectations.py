@@ -251,3 +251,9 @@ def test_what_is_about_to_change_is_told_while_it_still_holds() -> None:
     plant.say(b"")
     plant.expectations.tune(patched(CONFIG, {"cameras": {"line1": {"expected": [{"field": "serial"}]}}}))
     assert told == [("line1", of_settings), ("line1", "job-7"), ("line1", of_settings)]
+
+
+def test_one_without_rules_says_that_nothing_gets_a_verdict(tmp_path: Path) -> None:
+    plant = Plant(tmp_path / FILE)
+    report = plant.say({"id": "pause", "expected": [], "rois": {"top": []}})
+    assert (report["code"], report["detail"]) == (200, "in force: it has no rules, so no item gets a verdict")
