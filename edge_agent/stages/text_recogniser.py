@@ -119,11 +119,14 @@ class TextRecogniser:
     def _read_ways(
         self, image: Image, boxes: Sequence[TextBox], ways: Sequence[Sequence[Quad]]
     ) -> list[TextLine | None]:
-        """Of each box the most confident of its ways to be read; None where nothing was read."""
+        """Of each box the most confident of its ways to be read; None where nothing was read. A lone character that can
+        be read as the box stands is turned only where that is plainly surer: many read either way."""
         choices = [(n, quad) for n, quads in enumerate(ways) for quad in quads]
         best: list[TextLine | None] = [None] * len(boxes)
         for (n, quad), spelling in zip(choices, self.read_quads(image, [quad for _, quad in choices]), strict=True):
-            if spelling.text and spelling.confidence > confidence_of(best[n]):
+            upright = best[n] if len(spelling.text) == 1 and quad is not boxes[n].quad else None
+            surer_by = PAGE if upright is not None and upright.box.quad is boxes[n].quad else 0.0
+            if spelling.text and spelling.confidence > confidence_of(best[n]) + surer_by:
                 flags = flags_of(quad, image.shape[1], image.shape[0])
                 best[n] = self._line(spelling, TextBox(quad, boxes[n].score), flags)
         return best

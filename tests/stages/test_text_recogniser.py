@@ -56,6 +56,22 @@ def stripes(count: int) -> npt.NDArray[np.uint8]:
     return image
 
 
+@pytest.mark.parametrize(("turned", "read"), [(0.85, "1"), (0.99, "7")])
+def test_lone_character_is_turned_only_where_that_is_plainly_surer(turned: float, read: str) -> None:
+    """Upright it is a 1, at 0.8; from its top down a 7."""
+
+    def reader(feed: Feed) -> dict[str, Array]:
+        output = grey_reader(feed)
+        output["probability"] = np.where(output["index"] == CHARSET.index("7"), turned, 0.8).astype(np.float32)
+        return output
+
+    image = np.full((60, 60, 3), CHARSET.index("1") * 20 - 15, np.uint8)
+    image[:12] = CHARSET.index("7") * 20 - 15
+    stage = TextRecogniser(FakeEngine(reader, (INPUT,)), CHARSET, SETTINGS)
+    (line,) = stage.recognise(image, [box(10, 0, 25, 50)])
+    assert (line.text, round(line.box.quad.angle_deg)) == (read, 0 if read == "1" else 90)
+
+
 def test_no_boxes_means_no_inference() -> None:
     stage, engine = recogniser()
     assert stage.recognise(np.zeros((50, 50, 3), np.uint8), []) == ()
