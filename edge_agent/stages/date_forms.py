@@ -146,7 +146,7 @@ def _of_two_parts(how: _Print) -> Iterator[Form]:
     yield _names(rf"{_BEFORE_NAME}{how.name}{_LINK}(?P<y>{two})", keyed_only=True)
     yield _numbers(rf"(?P<m>{one_two}){gap}(?P<y>{four})", month_year)
     yield _numbers(rf"(?P<y>{four}){gap}(?P<m>{one_two})", month_year)
-    yield _numbers(rf"(?<![A-Za-z][\s./,-])(?P<m>{one_two}) (?P<y>20{two})", month_year)
+    yield _numbers(rf"(?<![A-Za-z][\s./,-])(?<![A-Za-z]\s\s)(?P<m>{one_two}) (?P<y>20{two})", month_year)
     yield _numbers(rf"{_ALONE}(?P<s>{how.digit}{{8}})", eight_digits)
     yield _numbers(rf"(?P<m>{one_two}){gap}(?P<y>{two})", month_short_year)
     yield _numbers(rf"{_ALONE}(?P<s>{how.digit}{{6}})", six_digits)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from edge_agent.stages.label_date import LabelDate
+from edge_agent.stages.lost_days import BLOT, day_may_be_lost
 from edge_agent.stages.months import MONTH_NAMES
 
 NEAR_CHARS = 16  # a month's name and what may stand between it and a date
@@ -21,22 +22,21 @@ _TIME_BEFORE = re.compile(r"(?<![0-9:.,])[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?\
 _BEFORE_A_DATE = frozenset(
     "le el il do du de di am im of no by on to at en em in al zu bis end ende fin fine date del fim einde".split()
 )
-# What the recogniser makes of a digit that it cannot read, and of print that is no character.
-_BLOT = '[■□▪▫▮▯●○◯◆◇★☆※*#%&@$^~"?_|{}\ufffd]'
-_BLOTTED_BEFORE, _BLOTTED_BEHIND = re.compile(rf"(?:\w|{_BLOT}){_BLOT}$"), re.compile(rf"{_BLOT}(?:\w|{_BLOT})")
+_BLOTTED_BEFORE, _BLOTTED_BEHIND = re.compile(rf"(?:\w|{BLOT}){BLOT}$"), re.compile(rf"{BLOT}(?:\w|{BLOT})")
 _MONTH = rf"(?:{'|'.join(MONTH_NAMES)})"
 _MONTH_BEFORE = re.compile(rf"(?<![a-z]){_MONTH}[\s.,:/'-]{{0,3}}$", re.IGNORECASE)
-_DAY_BEFORE = re.compile(rf"{_BLOT}\s?[./,-]\s?$|\s[./]\s?$|[\w./,;:-]\s?{_BLOT}\s?$")
-_BLOT_BEFORE = re.compile(rf"{_BLOT}\s?$")
-_ORNAMENT = re.compile(rf"[\s.:]*{_BLOT}\s?")  # where nothing but the end of a key stands before it: EXP: *08/2027*
+_DAY_BEFORE = re.compile(rf"{BLOT}\s?[./,-]\s?$|\s[./]\s?$|[\w./,;:-]\s?{BLOT}\s?$")
+_BLOT_BEFORE = re.compile(rf"{BLOT}\s?$")
+_ORNAMENT = re.compile(rf"[\s.:]*{BLOT}\s?")  # where nothing but the end of a key stands before it: EXP: *08/2027*
 _WORD_BEFORE = re.compile(r"([^\W0-9_]+)([./-]{0,3})$")
-_DAY_BEHIND = re.compile(rf"\s?[./,-]\s?(?:{_BLOT}|{_MONTH})|{_BLOT}\s?[\w./,-]", re.IGNORECASE)
-_DIGIT_BEFORE = re.compile(rf"(?:{_BLOT}|[^\W0-9]|['/]|\s[.-])$")
+_DAY_BEHIND = re.compile(rf"\s?[./,-]\s?(?:{BLOT}|{_MONTH})|{BLOT}\s?[\w./,-]", re.IGNORECASE)
+_DIGIT_BEFORE = re.compile(rf"(?:{BLOT}|[^\W0-9]|['/]|\s[.-])$")
 _ONE_DIGIT_FIRST, _ONE_DIGIT_LAST = re.compile(r"[0-9](?![0-9])"), re.compile(r"(?<![0-9])[0-9]$")
 _PART = re.compile(r"[0-9]+(?:st|nd|rd|th|er)?|[^\W0-9_]+", re.IGNORECASE)
 _NAMELESS = re.compile(r"[0-9]+[\s./-]+[0-9]+|[0-9 ]+")  # behind a month's name it lacks what that says: NOV 10- 2031
 _BEFORE_YEAR = ("", ".", ",", "'")
 _SIGN = re.compile(r"\s?[年月日년월일]")
+_HALF_A_YEAR = re.compile(r"(?<!20)20$")  # 12 SEP 20: what is left of 12 SEP 2027
 
 
 def has_leftovers(text: str, found: LabelDate) -> bool:
@@ -50,6 +50,8 @@ def has_leftovers(text: str, found: LabelDate) -> bool:
         (not year_first and _piece_before(before[-12:], two_digit_day))
         or (not whole and _PIECE_BEHIND.match(text, found.end) is not None)
         or (found.day is None and _day_beside(before, behind, printed, year_first=year_first, year_last=year_last))
+        or (found.day is None and found.month is not None and day_may_be_lost(before, behind, printed))
+        or (found.year == 2020 and _HALF_A_YEAR.search(printed) is not None)
         or (_NAMELESS.fullmatch(printed) is not None and _MONTH_BEFORE.search(before) is not None)
         or _digit_beside(before, behind, printed, whole=whole)
         or _unevenly_padded(printed)
@@ -86,7 +88,7 @@ def _digit_beside(before: str, behind: str, printed: str, *, whole: bool) -> boo
         return True
     own = "".join(_links(printed))
     return _ONE_DIGIT_LAST.search(printed) is not None and (
-        re.match(rf"{_BLOT}|[^\W0-9年月日년월일]", behind) is not None
+        re.match(rf"{BLOT}|[^\W0-9年月日년월일]", behind) is not None
         or (behind[:1] in tuple(".':,;/-") and (behind[0] == "-" or behind[0] not in own))
     )
 
@@ -98,21 +100,27 @@ def _unevenly_padded(printed: str) -> bool:
 
 
 def _unevenly_joined(printed: str) -> bool:
-    """Whether what joins the parts may be a lost digit: `27. 1.27`, `1' APR 2027`, `MAY -6 2031`, `2027年10月1 日`."""
+    """Whether what joins the parts may be a lost digit: `27. 1.27`, `1APR 2027`, `MAY -6 2031`, `2027年10月1 日`."""
     signs = {sign[0].isspace() for sign in _SIGN.findall(printed)}
     parts, links = _PART.findall(printed), _links(printed)
     if signs or len(links) != 2:
         return len(signs) == 2 and any(len(part) == 1 for part in parts if part.isdigit())
     one, two = links
+    single = any(len(part) == 1 for part in parts if part.isdigit())
+    if all(part.isdigit() for part in parts):
+        # 25 2 2027 and 2027-12-2 are printed with all their zeros; 20 -08-31 has lost half of its year
+        padded = one.isspace() or (one == "-" and len(parts[0]) == 4)
+        return (single and padded) or (one != two and (single or parts[0] == "20"))
     if one == two:
         return False
     if parts[0].isalpha():
-        return one.strip() not in ("", ".") or two.strip() not in ("", ",", ", '")
-    single = any(len(part) == 1 for part in parts if part.isdigit())
-    if all(part.isdigit() for part in parts):
-        return single
+        glued = single and (not one or "  " in one) and " " in two
+        return glued or one.strip() not in ("", ".") or two.strip() not in ("", ",", ", '")
     return single and (
-        one.strip() not in ("", ".") or len(one) > 2 - (one[:1] == " ") or two.strip() not in _BEFORE_YEAR
+        one.strip() not in ("", ".")
+        or len(one) > 2 - (one[:1] == " ")
+        or two.strip() not in _BEFORE_YEAR
+        or (not one) != (not two)
     )
 
 

@@ -26,8 +26,10 @@ from edge_agent.stages.field_values import (
     without_dates,
 )
 from edge_agent.stages.key_phrases import KeyPhrase, KeyTable
-from edge_agent.stages.label_layout import neighbours
+from edge_agent.stages.label_date import MONTH
+from edge_agent.stages.label_layout import beside, neighbours
 from edge_agent.stages.lexicon import OTHER
+from edge_agent.stages.lost_days import begins_with_sign, is_piece
 from edge_agent.stages.segments import Segment, segments_of
 
 Source = Literal["barcode", "rule", "model"]
@@ -98,6 +100,7 @@ def read_label(lines: Sequence[TextLine], rules: ReadRules, keys: KeyTable, max_
         for segment in segments:
             label.found += [_placed(value, key, segment, index) for value, key in segment_values(segment, rules)]
     _read_across_lines(label, rules)
+    label.found = [_with_lost_day(found, label, rules) for found in label.found]
     return label
 
 
@@ -192,6 +195,24 @@ def _values_below(
         return []
     values = _named_values(lent, lent.value_text, rules)
     return [(value, key) for value, key in values if "unreadable" not in value.flags]
+
+
+def _with_lost_day(found: Found, label: Label, rules: ReadRules) -> Found:
+    """A date whose day, or a digit of it, is a line of its own beside it, or was lost at its line's beginning."""
+    value, index = found.value, found.lines[-1]
+    text = label.whole_text(index)
+    parts = re.findall("[0-9]+", text[value.start : value.end])
+    if rules.kinds.get(value.name, "date") != "date" or not value.value or not parts or "incomplete" in value.flags:
+        return found
+    by_month = MONTH in value.flags
+    before, behind = text[: value.start], text[value.end :]
+    lost = by_month and begins_with_sign(before)
+    if by_month or len(parts[0]) == 1 or len(parts[-1]) == 1:
+        sides = beside(label.lines, index)
+        for others, between, part in zip(sides, (before, behind), (parts[0], parts[-1]), strict=True):
+            if (by_month or len(part) == 1) and not any(map(str.isalnum, between)):
+                lost = lost or any(is_piece(label.whole_text(other)) for other in others)
+    return replace(found, value=replace(value, flags=(*value.flags, "incomplete"))) if lost else found
 
 
 def _placed(value: Value, key: KeyPhrase | None, segment: Segment, index: int) -> Found:

@@ -13,6 +13,7 @@ from edge_agent.records import Quad, TextLine
 # In text heights: a value stands this close to its key, and a row's texts differ this little in height of place.
 MAX_GAP_RIGHT = 12.0
 MAX_GAP_BELOW = 1.5
+MAX_GAP_BESIDE = 3.0
 MAX_ROW_OFFSET = 0.6
 MAX_ANGLE_DEG = 20.0
 
@@ -51,6 +52,21 @@ def neighbours(lines: Sequence[TextLine], index: int) -> tuple[int, ...]:
         if overlap > 0 and -0.5 * height <= gap <= MAX_GAP_BELOW * height and there.middle > own.middle + 0.5 * height:
             below = min(below or (gap, other), (gap, other))
     return tuple(found[1] for found in (right, below) if found is not None)
+
+
+def beside(lines: Sequence[TextLine], index: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The lines close before a line on its row, and those close behind it."""
+    quad = lines[index].box.quad
+    height, own = max(quad.height_px, 1.0), _extent(quad, quad)
+    sides: tuple[list[int], list[int]] = ([], [])
+    for other, line in enumerate(lines):
+        if other == index or _turned(quad, line.box.quad) or _row_offset(quad, line.box.quad) > MAX_ROW_OFFSET * height:
+            continue
+        there = _extent(line.box.quad, quad)
+        for found, gap in zip(sides, (own.left - there.right, there.left - own.right), strict=True):
+            if -0.5 * height <= gap <= MAX_GAP_BESIDE * height:
+                found.append(other)
+    return tuple(sides[0]), tuple(sides[1])
 
 
 def _row_offset(one: Quad, other: Quad) -> float:
