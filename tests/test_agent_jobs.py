@@ -12,7 +12,11 @@ from tests.broker import Broker, Observer, wait_until
 from tests.test_agent import agent_process, config_file, label_folder, last
 
 SETTINGS = [{"field": "lot"}]
-ITEMS = {"min_reads": 50, "decide_within_ms": 600_000, "publish_readings": True}  # nothing settles before it is told to
+ITEMS = {
+    "min_reads": 100,
+    "decide_within_ms": 600_000,
+    "publish_readings": True,
+}  # nothing settles before it is told to
 
 
 def job(name: str, **more: Any) -> bytes:
@@ -37,10 +41,10 @@ def send(observer: Observer, wishes: Sequence[bytes], then_in_force: str) -> lis
     before = len(answers(observer))
     for wish in wishes:
         observer.publish("edge/press7/left/expected", wish)
-    wait_until(lambda: len(answers(observer)) == before + len(wishes), f"an answer to each of {wishes}")
+    wait_until(lambda: len(answers(observer)) == before + len(wishes), f"an answer to each of {wishes}", 60)
     assert str(last(observer, "left/expected/reported")["id"]).startswith(then_in_force)
     read = readings(observer)
-    wait_until(lambda: readings(observer) >= read + 2, "readings after them")
+    wait_until(lambda: readings(observer) >= read + 2, "readings after them", 60)
     return answers(observer)[before:]
 
 
@@ -77,6 +81,6 @@ def test_item_before_the_camera_is_judged_by_what_was_expected_when_it_came(brok
             reported = last(observer, "left/expected/reported")
             assert (reported["id"], reported["detail"]) == ("j-5", "in force since before this start")
             process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0
-        wait_until(lambda: len(items(observer)) == 2, "the item that was open")
+            assert process.wait(60) == 0
+        wait_until(lambda: len(items(observer)) == 2, "the item that was open", 60)
     assert [(each["expectation_id"], each["decided_by"]) for each in items(observer)[1:]] == [("j-5", "stop")]
