@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -66,22 +67,24 @@ class Quad:
         points.flags.writeable = False
         object.__setattr__(self, "points", points)
 
-    @property
+    @cached_property
     def width_px(self) -> float:
         """Length along the text: the longer of the top and the bottom edge."""
         p = self.points
         return float(max(np.linalg.norm(p[1] - p[0]), np.linalg.norm(p[2] - p[3])))
 
-    @property
+    @cached_property
     def height_px(self) -> float:
         """Length across the text: the longer of the left and the right edge."""
         p = self.points
         return float(max(np.linalg.norm(p[3] - p[0]), np.linalg.norm(p[2] - p[1])))
 
-    @property
+    @cached_property
     def centre(self) -> npt.NDArray[np.float32]:
-        """Mean of the corners, float32 (2,) px."""
-        return np.asarray(self.points.mean(axis=0), np.float32)
+        """Mean of the corners, float32 (2,) px, read-only."""
+        mean = np.asarray(self.points.mean(axis=0), np.float32)
+        mean.flags.writeable = False
+        return mean
 
     @property
     def angle_deg(self) -> float:
