@@ -67,6 +67,7 @@ LIVE = frozenset(
         "items.decide_within_ms",
         "items.direction",
         "items.gone_after_ms",
+        "items.max_gap_share",
         "items.max_open",
         "items.min_reads",
         "items.mode",

@@ -28,7 +28,6 @@ FIRST_STEP_SHARE = 0.25  # of the picture: an item of unknown speed moves no far
 OTHER_READS = 2  # in a row that show something else: one may be a hand before the camera
 CHANGED_READS = 3  # in a row in which a line says something else: it is not misread, another item is there
 REACH_HEIGHTS = 1.5  # heights of a text that it may stand beside where it is expected
-ITEM_GAP_SHARE = 0.08  # of the picture: so long an empty stretch along the way separates two items
 LONGEST_GAP_S = 5.0  # between two readings of which one may continue the other
 MOST_COMPARED = 4096  # pairs of lines that are held against each other: 64 rows of a label and of the next
 TELLING = 5  # characters of a line that comes into view, from which on it tells whose it is
@@ -190,12 +189,14 @@ class GatheringTracker:
 
 
 class ConveyorTracker:
-    """Items that pass by, one behind the other; several may be in the picture."""
+    """Items that pass by, one behind the other; several may be in the picture. `gap_share` of the picture along the way
+    may lie empty between what stands on one of them."""
 
-    def __init__(self, opener: Opener, gone_after_s: float, direction: Direction) -> None:
+    def __init__(self, opener: Opener, gone_after_s: float, direction: Direction, gap_share: float) -> None:
         self.open: list[Draft] = []
         self._opener = opener
         self._gone_after_s = gone_after_s
+        self._gap_share = gap_share
         self._way = None if direction == "auto" else np.array(WAYS[direction], np.float32)
         self._told_way = self._way is not None
         self._before_mono = float("-inf")  # of the sighting before
@@ -239,7 +240,7 @@ class ConveyorTracker:
         """New items from what belongs to none: what stands without a gap along the way is one."""
         spans = [(self._span(sighting.line(n).box.quad), n, -1) for n in free]
         spans += [(self._span(sighting.code(n).quad), -1, n) for n in codes]
-        gap_px = ITEM_GAP_SHARE * sighting.side_px
+        gap_px = self._gap_share * sighting.side_px
         end = -np.inf
         groups: list[list[tuple[int, int]]] = []
         for (first, last), line, code in sorted(spans):
@@ -315,7 +316,7 @@ class ConveyorTracker:
         """Lines and codes that come into view beside those of the item that are known, and lines that are too small a
         piece yet to tell whether they are the item's or begin the next one, which touches it and says the same."""
         first, last = extent = self._extent(draft)
-        gap_px = ITEM_GAP_SHARE * sighting.side_px
+        gap_px = self._gap_share * sighting.side_px
         joined: tuple[list[int], list[int]] = ([], [])
         spans = [(self._span(sighting.line(n).box.quad), 0, n) for n in lines]
         spans += [(self._span(sighting.code(n).quad), 1, n) for n in codes]

@@ -20,6 +20,9 @@ class ItemsConfig(Section):
     """camera: the regions of a camera show one item; region: each of them shows an item of its own."""
     direction: Literal["auto", "left", "right", "up", "down"] = "auto"
     """conveyor: where items move to in the picture; auto: found out."""
+    max_gap_share: Annotated[float, Field(gt=0, le=0.5)] = 0.08
+    """conveyor: of the picture's width (or height, the way items move), what may lie empty between two prints or codes
+    of one item; more separates two items."""
     min_reads: Annotated[int, Field(ge=1, le=100)] = 2
     """Readings that must show an item before it can get the verdict PASS."""
     decide_within_ms: Annotated[int, Field(ge=50, le=600_000)] = 2000

@@ -395,3 +395,16 @@ def test_item_keeps_the_frame_that_shows_it_best() -> None:
 
 def replace_items(settings: ItemsConfig, **changes: object) -> ItemsConfig:
     return settings.model_copy(update=changes)
+
+
+def test_code_far_from_its_print_is_the_same_item_where_the_gap_is_said_to_be_wide() -> None:
+    found = []
+    for share in (0.08, 0.2):
+        film = Film(replace_items(CONVEYOR, max_gap_share=share))
+        for n in range(30):
+            x = 500 - 30 * n
+            code = [Code("DataMatrix", "L2345B", quad(x + 250, 100, 60, 60), None, "]d1")] if -250 < x < 320 else []
+            film.show(label(*TEXTS, x=x), codes=code)
+        film.lane.close(film.now)
+        found.append(len(film.items))
+    assert found == [2, 1]
