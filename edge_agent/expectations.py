@@ -43,6 +43,7 @@ ID_PATTERN = r"^[A-Za-z0-9._:/-]{1,64}$"
 
 log = logging.getLogger(__name__)
 
+
 class Expected(Section):
     """What the items of a camera must say from now on; a job change. An empty message takes it back."""
 
