@@ -1,7 +1,7 @@
 """Noise: what a reader does to the text of labels: look-alike characters, lost and stray spaces, lost characters.
 
 The rates are those measured on read labels (mean share of wrong characters about a tenth); the same text is always
-bent in the same way.
+bent in the same way by the same draw.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ LOOK_ALIKES = {
 SWAP, LOST, SPACE_LOST, SPACE_PUT = 0.075, 0.012, 0.22, 0.01
 
 
-def noised(text: str) -> str:
-    """`text` as a reader might give it; the same for the same text."""
-    chance = random.Random(text)
+def noised(text: str, draw: int = 0) -> str:
+    """`text` as a reader might give it; the same for the same text and draw."""
+    chance = random.Random(f"{draw} {text}" if draw else text)
     out = []
     for char in text:
         if char == " ":

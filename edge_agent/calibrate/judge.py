@@ -260,7 +260,7 @@ class EncoderJudge:
         """The nearest class of each text that the vocabulary knows, and the vectors of all."""
         classes = NearestPrototypes(encoder, PROTOTYPES)
         known = [text for text in self.texts if classes.understands(text)]
-        answers = classes.nearest(known, [frozenset(PROTOTYPES)] * len(known))
+        answers = classes.nearest(known, [dict.fromkeys(PROTOTYPES, 0.0)] * len(known))
         vectors = encoder.encode(self.texts)
         return {text: answer.name for text, answer in zip(known, answers, strict=True)}, vectors
 

@@ -52,9 +52,7 @@ class Lane:
         if triggered:
             self._tracker = GatheringTracker()
         elif settings.mode == "conveyor":
-            self._tracker = ConveyorTracker(
-                self._open, gone_after_s, settings.direction, settings.max_gap_share
-            )
+            self._tracker = ConveyorTracker(self._open, gone_after_s, settings.direction, settings.max_gap_share)
         else:
             self._tracker = StillTracker(self._open, gone_after_s)
 

@@ -25,7 +25,8 @@ _LOT_MARKER = re.compile(r"(?<![\w/.-])L[ .:-]{0,2}([0-9][0-9A-Z]{2,15}(?:[-/][0
 _MORE = re.compile(r"[\s,;/+&-]+((?=[A-Z0-9./-]*[0-9])[A-Z0-9./-]{1,20}|[A-Z]{1,2})\s*")
 _FILLER = frozenset("no nr num number nº n° code id numero nummer cod".split())
 
-_GROUPED = re.compile(r"(?<![\w])[0-9OIlZASBGTDQ|](?:[ -]?[0-9OIlZASBGTDQ|]){7,13}(?![\w])")
+_GROUPED = re.compile(r"(?<![\w])[0-9OoIlZASBGTDQ|](?:[ -]?[0-9OoIlZASBGTDQ|]){7,13}(?![\w])")
+_BENT_DIGITS = frozenset("OoIl|")
 
 
 @dataclass(frozen=True)
@@ -144,14 +145,15 @@ def _gtin(seen: str, start: int, *, keyed: bool) -> PrintedCode | None:
         return None
     digits = bare.translate(DIGIT_OF)
     end = start + len(seen)
-    if digits != bare:
-        return PrintedCode(digits, start, end, ("repaired",)) if check_digit_holds(digits) else None
+    flags = ("repaired",) if digits != bare else ()
     if check_digit_holds(digits):
-        return PrintedCode(digits, start, end) if keyed or _may_be_one_gtin(seen) else None
-    if keyed and upc_a_of(digits) is not None:
+        return PrintedCode(digits, start, end, flags) if flags or keyed or _may_be_one_gtin(seen) else None
+    if flags and not {c for c in bare if not c.isdigit()} <= _BENT_DIGITS:
+        return None  # a letter that codes have too: 2109B3300417
+    if keyed and not flags and upc_a_of(digits) is not None:
         return PrintedCode(digits, start, end)
     if keyed or (len(digits) >= 12 and _grouped_like_a_gtin(seen)):
-        return PrintedCode(digits, start, end, ("check_failed",))
+        return PrintedCode(digits, start, end, (*flags, "check_failed"))
     return None
 
 
@@ -161,6 +163,6 @@ def _may_be_one_gtin(seen: str) -> bool:
 
 
 def _grouped_like_a_gtin(seen: str) -> bool:
-    """In one block, or as printed below bars: 1-6-6, 1-5-5-1, 4-4-4 and the like."""
-    groups = [len(g) for g in re.split(r"[ -]", seen)]
-    return groups in ([12], [13], [14], [1, 6, 6], [1, 5, 5, 1], [4, 4, 4], [7, 6], [1, 2, 5, 5, 1], [6, 6])
+    """In one block, or as printed below bars: 1-6-6, 1-5-5-1, 4-4-4 and the like, with any of these spaces lost."""
+    ends = {len(seen[: match.start()].replace(" ", "").replace("-", "")) for match in re.finditer(r"[ -]", seen)}
+    return any(ends <= usual for usual in ({1, 7}, {1, 6, 11}, {4, 8}, {1, 3, 8, 13}, {6}))

@@ -17,12 +17,13 @@ _ENDINGS = frozenset(
     " tv me edu gov int online site tech cc world food bio coop health care wine beer coffee".split()
 )
 _WEB = re.compile(
-    r"(?:(?P<scheme>https?)\s?[:;.,]?\s?[/1lI|]{1,2}\s?(?P<w>w{2,3}\.)?|(?P<www>\bw{3}\s?[.,]\s?|w{3}\.))",
+    r"(?:(?P<scheme>h[tf]{1,2}p?[s5]?)\s?[:;.,]?\s?[/1lI|]{1,2}\s?(?P<w>w{2,3}\.)?"
+    r"|(?P<www>\bw{3}\s?[.,]\s?|w{3}\.|\b[wv]{2,3}[.,](?=[\w-]{4,63}[.,][a-z]{2,6}\b)))",
     re.IGNORECASE,
 )
 _HOST_PATH = re.compile(r"[\w-]{1,63}(?:[.,][\w-]{1,63}){1,5}(?::[0-9]{2,5})?(?:/[^\s<>\"(),;]{0,200})?")
 _MAIL = re.compile(
-    r"(?P<name>[\w.+-]{1,64})(?P<at>\s?(?:@|[(\[]at[)\]])\s?)(?P<host>[\w-]{1,63}(?:\.[\w-]{1,63}){1,5})"
+    r"(?P<name>[\w.+-]{1,64})(?P<at>\s?(?:@|[(\[]at[)\]])\s?)(?P<host>[\w-]{1,63}(?:[.,][\w-]{1,63}){1,5})"
 )
 _AT = re.compile(r"\s?(?:@|[(\[]at[)\]])")
 _TRUNK = re.compile(r"(?<=[0-9 ])\(0\)")  # of +49 (0)40 5550: dialled within the country alone
@@ -54,8 +55,9 @@ def _mail(text: str) -> Contact | None:
     match = None if at is None else _MAIL.search(text, max(0, at.start() - 64))
     if match is None:
         return None
-    flags = () if match["at"] == "@" else ("repaired",)
-    return Contact(f"{match['name']}@{match['host']}".lower(), *match.span(), (*flags, *_ending_flags(match["host"])))
+    host = match["host"].replace(",", ".")
+    flags = () if match["at"] == "@" and host == match["host"] else ("repaired",)
+    return Contact(f"{match['name']}@{host}".lower(), *match.span(), (*flags, *_ending_flags(host)))
 
 
 def _web(text: str) -> Contact | None:

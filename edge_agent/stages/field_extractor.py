@@ -19,7 +19,7 @@ ingredients, warning, address, and `date` for a date that nothing names. Flags t
     implausible      a date far from today; clock_untrusted: this could not be judged
     check_failed     a check digit, a length or an address ending is wrong
     no_key           nothing on the label says what this date is
-    key_inferred     the name comes from the encoder, not from a key phrase
+    key_inferred     the name comes from the encoder, or from a letter or a piece of a key phrase
     contradicts      expiry before manufacture
     contradicts_code print and code differ; misread: the print is the code's content, characters taken for others
     pattern_mismatch does not fit the field's mask, nor can the print be read so that it does
@@ -44,6 +44,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timezone
+from itertools import chain
 
 from edge_agent.clock import NOT_BEFORE_UNIX_S
 from edge_agent.errors import EngineError, in_one_line
@@ -66,15 +67,16 @@ from edge_agent.stages.field_values import (
     readings,
     text_value,
 )
-from edge_agent.stages.found_values import Found, Label, read_label
+from edge_agent.stages.found_values import Found, Label, bare_lots, read_label
 from edge_agent.stages.label_date import DateRules
-from edge_agent.stages.lexicon import OTHER
+from edge_agent.stages.lexicon import LEXICON, OTHER
 from edge_agent.stages.line_shape import may_be_address
 from edge_agent.stages.masks import fit_to_masks
-from edge_agent.stages.nearest import Nearest, NearestPrototypes
+from edge_agent.stages.nearest import Candidates, Nearest, NearestPrototypes
 from edge_agent.stages.products import with_products
 from edge_agent.stages.prototype_vectors import PrototypeVectors
 from edge_agent.stages.rule_evidence import rule_evidence
+from edge_agent.stages.spelling import Spelling
 from edge_agent.stages.text_encoder import TextEncoder
 from edge_agent.stages.token_classifier import Entity, TokenClassifier
 
@@ -83,11 +85,13 @@ log = logging.getLogger(__name__)
 Clock = Callable[[], "float | None"]
 MasksOfRegion = Callable[["str | None"], Mapping[str, Pattern]]
 
-MIN_SHARE = 0.35  # of the fields' likenesses; below it a line stays unnamed
+MIN_SHARE = 0.3  # of the fields' likenesses; below it a line stays unnamed
+OTHER_BESIDE_A_DATE, EXPIRED = -1.0, -2.0  # nats that speak against these names
 MAX_LINE_CHARS = 300  # of a line that the encoder may name by a value: a longer one is prose
 MAX_CODE_LINES = 64  # of the text of one 2D code
 OUT_OF_ORDER = "the encoder is out of order, lines that need it are named by their shape"
 MIN_OPEN_LETTERS = 3  # a line with fewer letters says nothing to the encoder
+_DATE_SIGN = re.compile(r"(?<=\w)\s?[./-]\s?(?=\w)")
 
 
 def no_masks(region: str | None) -> Mapping[str, Pattern]:
@@ -119,6 +123,7 @@ class FieldExtractor:
         self._tagger = tagger
         self.catalogue = catalogue or Catalogue(())
         self.table = field_table(config)
+        self._spelling = self._words()
         self._nearest = self._prototypes()
         self.fault: str | None = None  # what is wrong with the encoder, in words; None while it works
         self.dropped = 0  # fields beyond max_fields, since the start
@@ -157,6 +162,7 @@ class FieldExtractor:
         self._ask_encoder(label, rules)
         masks_of = {region: {**self.table.masks, **masks(region)} for region in {line.region for line in lines}}
         fit_to_masks(label, masks_of, rules)
+        label.found += bare_lots(label)
         tell_doubts(label, masks_of, rules, doubt_margin)
         printed = [_field(f, label) for f in sorted(label.told(), key=lambda f: (f.lines[0], f.at))]
         printed = with_products(printed, label, self.catalogue)
@@ -179,10 +185,18 @@ class FieldExtractor:
         return NearestPrototypes(
             self._encoder,
             self.table.prototypes,
-            lambda text: gist(text, readings(text, rules), rules),
+            lambda text: self._gist(text, readings(text, rules), rules),
             lambda text, names: rule_evidence(text, names, rules, self.table.keys),
             self._kept,
         )
+
+    def _words(self) -> Spelling:
+        """What the encoder's vocabulary and our own lists have of words."""
+        own = chain(*self.table.prototypes.values(), *LEXICON.values())
+        return Spelling(self._encoder.words() if self._encoder else {}, own)
+
+    def _gist(self, text: str, values: Mapping[str, Value], rules: ReadRules) -> str:
+        return self._spelling.mended(gist(text, values, rules))
 
     def _of_codes(self, codes: Sequence[Code], rules: ReadRules) -> list[Field]:
         """What codes prove by their form, and what stands behind key phrases in the text of the others."""
@@ -222,8 +236,11 @@ class FieldExtractor:
         ]
         texts = [label.whole_text(i) for i in open_lines]
         values_of = [readings(text, rules) if len(text) <= MAX_LINE_CHARS else {} for text in texts]
-        gists = [gist(text, values, rules) for text, values in zip(texts, values_of, strict=True)]
-        candidates = [_candidates(text, values, self.table) for text, values in zip(texts, values_of, strict=True)]
+        gists = [self._gist(text, values, rules) for text, values in zip(texts, values_of, strict=True)]
+        candidates = [
+            _candidates(text, values, self.table, rules.dates.today)
+            for text, values in zip(texts, values_of, strict=True)
+        ]
         answers, degraded = self._answers(nearest, texts, gists, candidates)
         for index, text, values, answer in zip(open_lines, texts, values_of, answers, strict=True):
             if answer.name == OTHER or answer.similarity < self._config.min_similarity or answer.share < MIN_SHARE:
@@ -235,7 +252,7 @@ class FieldExtractor:
         nearest: NearestPrototypes,
         texts: Sequence[str],
         gists: Sequence[str],
-        candidates: Sequence[frozenset[str]],
+        candidates: Sequence[Candidates],
     ) -> tuple[list[Nearest], bool]:
         """The encoder's names; by the lines' shapes alone, and True, while it is out of order."""
         try:
@@ -332,16 +349,32 @@ def _is_keyed(found: Found, label: Label) -> bool:
     return any(segment.keys and segment.start <= found.value.start < segment.end for segment in segments)
 
 
-def _candidates(text: str, values: Mapping[str, Value], table: FieldTable) -> frozenset[str]:
+def _candidates(text: str, values: Mapping[str, Value], table: FieldTable, today: date | None) -> Candidates:
     """What the encoder may call a text: beside a sound date only a date's kinds, an address only what can be one."""
     dates = [name for name, kind in table.kinds.items() if kind == "date"]
-    if any(name in values and not values[name].doubted for name in dates):
-        return frozenset({*dates, OTHER})
+    read = next((values[name] for name in dates if name in values), None)
+    if read is not None and (not read.doubted or _is_whole_date(text[read.start : read.end])):
+        return {**_dates_by_day(dates, read.value, today), OTHER: OTHER_BESIDE_A_DATE}
     digits = sum(map(str.isdigit, text))
     named = {name for name, kind in table.kinds.items() if kind == "text" or digits >= LEAST_DIGITS[kind]}
     if not may_be_address(text):
         named.discard("address")
-    return frozenset({*named, OTHER, *values})
+    return dict.fromkeys((*named, OTHER, *values), 0.0)
+
+
+def _is_whole_date(seen: str) -> bool:
+    """Whether a day, a month and a year stand there, whatever has become of their digits."""
+    return len(_DATE_SIGN.findall(seen)) == 2
+
+
+def _dates_by_day(names: Sequence[str], day: str, today: date | None) -> dict[str, float]:
+    """What a date can be by the day that it names: nothing was made in the future, and little expires in the past."""
+    weights = dict.fromkeys(names, 0.0)
+    if today is not None and day > today.isoformat():
+        weights.pop("manufacture_date", None)
+    elif today is not None and "expiry_date" in weights:
+        weights["expiry_date"] = EXPIRED
+    return weights
 
 
 def _field(found: Found, label: Label) -> Field:

@@ -110,9 +110,15 @@ def read_value(name: str, text: str, rules: ReadRules) -> Value | None:
         return value
     if not _DIGITS_FIRST.match(text) and not (kind == "date" and names_week(text[:24])):
         return None
-    if sum(c in "0123456789" for c in text[:24]) < least:
+    if _digits_meant(text[:24]) < least:
         return None
     return Value(name, "", 0, len(text.rstrip()), ("unreadable",))
+
+
+def _digits_meant(text: str) -> int:
+    """How many digits a text has, with the letters beside them that OCR writes for digits."""
+    words = [word for word in text.split() if any(c in "0123456789" for c in word)]
+    return sum(c in "0123456789" or (c in "OoIlZSBGTQD" and len(word) < 12) for word in words for c in word)
 
 
 def readings(text: str, rules: ReadRules) -> dict[str, Value]:
@@ -122,7 +128,7 @@ def readings(text: str, rules: ReadRules) -> dict[str, Value]:
         if kind == "text":
             continue
         value = _read_trailing(name, text) if kind == "code" else read_value(name, text, rules)
-        if value is not None and value.value and "unit_assumed" not in value.flags:
+        if value is not None and value.value and not {"unit_assumed", "implausible"} & set(value.flags):
             found[name] = value
     codes = [name for name in found if rules.kinds[name] == "code"]
     gtin = found.get("barcode_digits")
@@ -158,7 +164,7 @@ def read_dates(names: tuple[str, ...], text: str, rules: ReadRules) -> list[Valu
     """
     found = find_dates(text, rules.dates, keyed=True)
     if len(names) == len(found):
-        return [_date_value(name, one) for name, one in zip(names, found, strict=True)]
+        return [_keyed_date(name, one, rules) for name, one in zip(names, found, strict=True)]
     return [_date_value(UNNAMED_DATE, one, "no_key") for one in found if one.valid]
 
 
@@ -210,6 +216,15 @@ def read_tail(text: str, start: int) -> list[Value]:
     return [replace(_value("weight_volume", found), start=start + found.start, end=start + found.end)]
 
 
+def read_gtin_alone(text: str) -> list[Value]:
+    """A GTIN of twelve digits and more that is all a text says, its check digit right."""
+    found = find_gtin(text.lstrip(" :.#"), keyed=False)
+    shift = len(text) - len(text.lstrip(" :.#"))
+    if found is None or found.flags or len(found.value) < 12:
+        return []
+    return [Value("barcode_digits", found.value, found.start + shift, found.end + shift)]
+
+
 def text_value(name: str, text: str) -> Value:
     """A field of words: its text with single spaces."""
     start = len(text) - len(text.lstrip(" :;.,-*"))
@@ -221,7 +236,7 @@ def _read_date(name: str, text: str, rules: ReadRules) -> Value | None:
     found = find_dates(text, rules.dates, keyed=True)
     if not found:
         return None
-    value = _date_value(name, found[0])
+    value = _keyed_date(name, found[0], rules)
     if len(found) == 1 or not found[1].valid or _WORD.search(text[found[0].end : found[1].start]):
         return value
     other = _date_value(name, found[1]).value
@@ -229,6 +244,18 @@ def _read_date(name: str, text: str, rules: ReadRules) -> Value | None:
         return value
     flags = tuple(dict.fromkeys([*value.flags, "ambiguous"]))
     return replace(value, flags=flags, alternatives=(*value.alternatives, other))
+
+
+def _keyed_date(name: str, found: LabelDate, rules: ReadRules) -> Value:
+    """The date behind its phrase. An expiry of years ago whose 1 can be a 7 that makes it one to come is told as
+    ambiguous: OCR takes one for the other, and what has long expired seldom stands on a line."""
+    value, today = _date_value(name, found), rules.dates.today
+    if name != "expiry_date" or today is None or not value.value or value.alternatives or found.year % 10 != 1:
+        return value
+    later = replace(found, year=found.year + 6)
+    if found.year >= today.year or later.latest <= today.isoformat():
+        return value
+    return replace(value, flags=(*value.flags, "ambiguous"), alternatives=(later.latest,))
 
 
 def _date_value(name: str, found: LabelDate, *flags: str) -> Value:

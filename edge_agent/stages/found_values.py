@@ -18,6 +18,7 @@ from edge_agent.stages.field_values import (
     ReadRules,
     Value,
     read_dates,
+    read_gtin_alone,
     read_rest,
     read_tail,
     read_unnamed,
@@ -33,8 +34,10 @@ from edge_agent.stages.lost_days import begins_with_sign, is_piece
 from edge_agent.stages.segments import Segment, segments_of
 
 Source = Literal["barcode", "rule", "model"]
+INFERRED = "key_inferred"
 ERROR_PENALTY = 0.9  # of confidence, per letter of the key phrase that was not as in the lexicon
 _HEAD_OF_CODE = re.compile(r"[^\W_]+\Z")
+BARE_LOT = re.compile(r"(?=.{4})(?=.*[0-9].*[0-9])(?:[A-Z][A-Z0-9/-]{3,15}|[0-9]+[A-Z][A-Z0-9/-]*|[0-9]{5,10})")
 MIN_LOOSE_CODE = 4  # characters of a code behind a short key that is glued to it in the middle of a line
 
 
@@ -116,7 +119,7 @@ def segment_values(segment: Segment, rules: ReadRules) -> list[tuple[Value, KeyP
     tail = read_tail(text, max(v.end for v in taken)) if taken else []
     rest = [v for v in read_rest(text, rules) + tail if all(v.end <= t.start or v.start >= t.end for t in taken)]
     if OTHER in segment.names:
-        rest = [v for v in rest if v.name != "lot"]
+        rest = [v for v in rest if v.name != "lot"] + read_gtin_alone(text)
     names = {value.name for value in taken}
     return [*named, *((v, None) for v in rest if v.name not in names and not (v.name == UNNAMED_DATE and names))]
 
@@ -137,7 +140,7 @@ def _named_values(segment: Segment, text: str, rules: ReadRules) -> list[tuple[V
             value = read_value(name, text if rules.kinds[name] == "date" else undated, rules)
             if value is not None and not _is_loose(segment, key, value):
                 values.append((_with_key_s_end(value, key, segment) if rules.kinds[name] == "code" else value, key))
-    return values
+    return [(value if key.sure else replace(value, flags=(*value.flags, INFERRED)), key) for value, key in values]
 
 
 def _with_key_s_end(value: Value, key: KeyPhrase, segment: Segment) -> Value:
@@ -158,12 +161,29 @@ def _is_loose(segment: Segment, key: KeyPhrase, value: Value) -> bool:
 
 
 def _text_behind(segment: Segment, name: str) -> Value | None:
-    """Ingredients are what stands behind the phrase; in a warning or address the phrase belongs to the text."""
+    """Ingredients are what stands behind the phrase, but for an amount: Contains 330 ml; in a warning or address the
+    phrase belongs to the text."""
     if name == "ingredients":
-        return None if segment.says_nothing else text_value(name, segment.value_text)
+        if (amount := read_tail(segment.value_text, 0)) or segment.says_nothing:
+            return amount[0] if amount else None
+        return text_value(name, segment.value_text)
     whole = text_value(name, segment.text.text[segment.begin : segment.end])
     shift = segment.begin - segment.start
     return replace(whole, start=whole.start + shift, end=whole.end + shift)
+
+
+def bare_lots(label: Label) -> list[Found]:
+    """A code that is all that stands before the key of a date, where the label tells no lot: A123 EXP 08/2027."""
+    if any(found.value.name == "lot" for found in label.found):
+        return []
+    return [
+        _placed(Value("lot", code, start, start + len(code), ("no_key",)), None, first, index)
+        for index, (first, second) in [(n, s[:2]) for n, s in enumerate(label.segments) if len(s) > 1]
+        if not first.keys and set(second.names) & set(DATE_FIELDS)
+        for code in [first.value_text.strip()]
+        for start in [first.value_text.index(code)]
+        if BARE_LOT.fullmatch(code)
+    ]
 
 
 def _read_across_lines(label: Label, rules: ReadRules) -> None:

@@ -39,6 +39,7 @@ _LOOKALIKES = {
     "d": "o",
     "e": "cfo",
     "f": "etl",
+    "g": "cq",
     "h": "nb",
     "k": "x",
     "l": "tf",
@@ -46,6 +47,7 @@ _LOOKALIKES = {
     "n": "rmhlu",
     "o": "aced",
     "p": "f",
+    "q": "o",
     "r": "nt",
     "t": "fl",
     "u": "vn",
@@ -54,22 +56,27 @@ _LOOKALIKES = {
     "x": "k",
     "y": "v",
 }
+_BENT_END = re.compile(r"[A-Z]{2,6}[0-9][\s:.]{1,2}[0-9]")  # MH0 24.12.2027: a digit that ends a word before a number
 # One letter for all of an outline: round ones, those of stems, slim ones.
 _OUTLINES = str.maketrans("aecdq" + "rhuvmw" + "tfi", "ooooo" + "nnnnnn" + "lll")
 # Three letters are little to go by: only these are known bent, the others would meet too many real words.
-_BENDABLE = frozenset(skeleton(word).chars for word in "exp lot mfg mfd mhd bbe prd pkd dlc tht".split())
+BENDABLE = frozenset(skeleton(word).chars for word in "exp lot mfg mfd mhd bbe prd pkd dlc tht qty".split())
 _MONTH_BEHIND = re.compile(r"(?i)(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)$")
 
 
 @dataclass(frozen=True)
 class KeyPhrase:
-    """A phrase found at `text[start:end]`; `errors` counts the letters that differ from the lexicon's spelling."""
+    """A phrase found at `text[start:end]`; `errors` counts the letters that differ from the lexicon's spelling.
+
+    What is not `sure` names its value only together with it (half_keys).
+    """
 
     name: str
     start: int
     end: int
     chars: int
     errors: int
+    sure: bool = True
 
     @property
     def weight(self) -> int:
@@ -127,7 +134,7 @@ def _blurred_errors(chars: int) -> int:
 
 def _windows(text: str) -> list[tuple[int, int, str]]:
     """Every run of whole words, (start, end, skeleton), short enough to be a phrase."""
-    starts, ends, bones = _words(text)
+    starts, ends, bones = words_of(text)
     windows = []
     for first, start in enumerate(starts):
         chars = ""
@@ -140,7 +147,7 @@ def _windows(text: str) -> list[tuple[int, int, str]]:
     return windows
 
 
-def _words(text: str) -> tuple[list[int], list[int], list[str]]:
+def words_of(text: str) -> tuple[list[int], list[int], list[str]]:
     """Words cut where a phrase may begin or end: at spaces and punctuation, between letters and a glued number,
     before a capital after a small letter. A digit inside a word (`Vani1le`, `L0T`) does not cut it."""
     starts: list[int] = []
@@ -243,7 +250,7 @@ def _stands_free(text: str, end: int, chars: str) -> bool:
 def _begins(text: str, start: int, end: int, errors: int) -> bool:
     """Whether a phrase may begin here: at a word's beginning, at a capital after a small letter, or, when it is
     spelled right and has no digit, behind a number (`A123EXP08/26`): `B1O` inside a code is no bent `BNO`."""
-    if errors and text[end - 1].isdigit():
+    if errors and text[end - 1].isdigit() and not _BENT_END.match(text, start):
         return False  # in EXPo1 FEB 2027 the day is no misread letter
     before = text[start - 1 : start] if start else ""
     if not before or not before.isalnum() or (before.islower() and text[start].isupper()) or ord(before) > 0x2E7F:
@@ -309,7 +316,7 @@ def _bent(phrases: list[str], exact: Mapping[str, str]) -> dict[str, str]:
     """Short phrases with one letter replaced by a look-alike; a form that fits two fields is left out."""
     bent: dict[str, str | None] = {}
     for phrase in phrases:
-        if not (4 <= len(phrase) < 8 or phrase in _BENDABLE):
+        if not (4 <= len(phrase) < 8 or phrase in BENDABLE):
             continue
         for at, char in enumerate(phrase):
             for other in _LOOKALIKES.get(char, ""):

@@ -105,7 +105,8 @@ def _plain(char: str) -> str:
 
 @lru_cache(maxsize=8192)
 def _bones(char: str) -> str:
-    bare = "".join(c for c in unicodedata.normalize("NFKD", char.casefold()) if not unicodedata.combining(c))
+    plain = unicodedata.normalize("NFKD", char.casefold()).casefold()  # again, for No of the sign is a capital
+    bare = "".join(c for c in plain if not unicodedata.combining(c))
     kept = "".join(_LETTERS.get(c, c) for c in bare)
     return "".join(c for c in kept if c.isalnum() or c == "|").translate(_CONFUSED)
 

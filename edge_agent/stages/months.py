@@ -26,6 +26,11 @@ _MONTH_OF = {name: number for number, names in enumerate(_MONTHS, 1) for name in
 MONTH_NAMES = frozenset(_MONTH_OF)  # unaccented, in lower case
 
 
+@lru_cache(maxsize=1)
+def _folded() -> dict[str, int]:
+    return {skeleton(month).chars: number for month, number in _MONTH_OF.items()}
+
+
 @lru_cache(maxsize=1024)
 def month_number(name: str) -> int | None:
     """The month that `name` spells in one of the languages known, letters that OCR swaps allowed; else None.
@@ -36,7 +41,7 @@ def month_number(name: str) -> int | None:
     if plain in _MONTH_OF:
         return _MONTH_OF[plain]
     bones = skeleton(name).chars
-    folded = {skeleton(month).chars: number for month, number in _MONTH_OF.items()}
+    folded = _folded()
     if bones in folded:
         return folded[bones]
     if len(bones) < 5:

@@ -25,10 +25,11 @@ Matrix = npt.NDArray[np.float64]
 TOP_K = 5
 MIN_UNDERSTOOD = 0.5  # share of a text's tokens; below it an embedding tells nothing
 SHAPE_WEIGHT = 0.6  # of a shape's numbers beside an embedding of length 1
-SIMILARITY_WEIGHT = 3.0  # of the mean cosine beside the regression's scores
+SIMILARITY_WEIGHT = 6.0  # of the mean cosine beside the regression's scores
 PENALTY = 3e-4  # on squared weights, beside the mean loss of a prototype
 
 Evidence = Callable[[str, Sequence[str]], Matrix]
+Candidates = Mapping[str, float]  # the fields that a text may be of, and what speaks for each beforehand, in nats
 
 
 def no_evidence(text: str, names: Sequence[str]) -> Matrix:
@@ -80,7 +81,7 @@ class NearestPrototypes:
         return self._encoder.understood(text) >= MIN_UNDERSTOOD
 
     def nearest(
-        self, texts: Sequence[str], candidates: Sequence[frozenset[str]], gists: Sequence[str] | None = None
+        self, texts: Sequence[str], candidates: Sequence[Candidates], gists: Sequence[str] | None = None
     ) -> list[Nearest]:
         """For each text the likeliest among its candidate fields; `gists` are the texts' words, None: the texts."""
         if not texts:
@@ -99,7 +100,7 @@ class NearestPrototypes:
         """Has the encoder embed something that it does not remember; raises EngineError where it cannot."""
         self._encoder.try_out()
 
-    def without_encoder(self, texts: Sequence[str], candidates: Sequence[frozenset[str]]) -> list[Nearest]:
+    def without_encoder(self, texts: Sequence[str], candidates: Sequence[Candidates]) -> list[Nearest]:
         """For each text the likeliest among its candidate fields by its shape and what rules know of it."""
         scores = self._manner(texts) @ self._manner_weights if texts else ()
         return [
@@ -125,8 +126,8 @@ class NearestPrototypes:
         nearest = [np.sort(cosines[:, columns], axis=1)[:, -TOP_K:].mean(axis=1) for columns in self._columns]
         return np.stack(nearest, axis=1)
 
-    def _best(self, similarities: Matrix, scores: Matrix, allowed: frozenset[str]) -> Nearest:
+    def _best(self, similarities: Matrix, scores: Matrix, allowed: Candidates) -> Nearest:
         kept = [at for at, name in enumerate(self._names) if name in allowed]
-        shares = logistic.probabilities(scores[kept])
+        shares = logistic.probabilities(scores[kept] + [allowed[self._names[at]] for at in kept])
         best = int(np.argmax(shares))
         return Nearest(self._names[kept[best]], float(similarities[kept[best]]), float(shares[best]))

@@ -28,6 +28,7 @@ _UNITS = {
     "qt": "qt quart quarts",
     "pcs": "pc pcs piece pieces ct count counts units unit ea tablets tablet tabs caplets capsules capsule caps"
     " softgels sachets sachet bags teabags wipes sheets rolls pods bottles cans eggs pairs sticks bars cookies"
+    " filmtabletten brausetabletten retardtabletten ampullen dosen pflaster"
     " gummies lozenges ampoules vials stk st stuck stucke tabletten kapseln beutel filterbeutel dragees pieces"
     " comprimes gelules sachets unites unite unidades unidad uds ud comprimidos capsulas sobres piezas pza pzas pezzi"
     " pz compresse capsule bustine stuks tabletten capsules pecas saquetas comprimidos un szt 片 粒 个 支 包 枚 袋 只"
@@ -42,7 +43,7 @@ _IDEOGRAPH_UNITS = "|".join(sorted((u for u in _UNIT_OF if ord(u[0]) > 0x2E7F), 
 _REAL_NUMBER = r"(?:[0-9]{1,3}(?:[ ,.'][0-9]{3}){1,2}(?:[.,][0-9]{1,2})?|[0-9]{1,6}(?:[.,][0-9]{1,3})?)"
 _LIKELY_NUMBER = r"[0-9OIlZASB|]{1,5}(?:[.,][0-9OIlZASB|]{1,3})?"
 _NO_PIECE = r"(?<!\b[0-9][.,]\s)(?<!\b[0-9]{2}[.,]\s)"  # in `1. 25 kg` 25 is a piece of the number
-_UNIT = rf"(?P<unit>[fF][lLI1|]\.?\s?[oO][zZ]|{_IDEOGRAPH_UNITS}|[^\W\d_]{{1,12}})"
+_UNIT = rf"(?P<unit>[fF][lLI1|]\.?\s?[oO][zZ]|{_IDEOGRAPH_UNITS}|[^\W\d_]{{1,16}})"
 
 
 def _pattern(number: str, behind: str, ahead: str = "") -> re.Pattern[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from edge_agent.stages.half_keys import half_keys
 from edge_agent.stages.key_phrases import KeyPhrase, KeyTable, find_key_phrases, lexicon_table
 from edge_agent.stages.label_text import LabelText, label_text
 
@@ -71,6 +72,7 @@ def _segments(text: LabelText, table: KeyTable) -> tuple[Segment, ...]:
             replace(key, start=key.start + start, end=key.end + start)
             for key in find_key_phrases(text.text[start:end], table)
         ]
+    keys = sorted([*keys, *half_keys(text.text, keys, table)], key=lambda key: key.start)
     keys = _without_units(text.text, _outside_addresses(text.text, keys))
     return tuple(_cut(text, _without_code_heads(text.text, keys)))
 

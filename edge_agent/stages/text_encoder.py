@@ -26,6 +26,7 @@ MAX_WINDOWS = 4  # of one text: what lies beyond is not embedded
 MAX_CHARS = 4096  # of one text, before the tokenizer
 INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 UNKNOWN_TOKENS = ("[UNK]", "<unk>")
+WORD_MARK = "\N{LOWER ONE EIGHTH BLOCK}"  # what a word begins with in vocabularies that mark it
 POOLED_OUTPUT = "sentence_embedding"
 TOKEN_OUTPUTS = ("last_hidden_state", "token_embeddings")
 
@@ -72,6 +73,14 @@ class TextEncoder:
         """The share 0..1 of the text's tokens that the vocabulary knows; 0 for a text without any."""
         ids = self._tokenizer.encode(encodable(text), add_special_tokens=False).ids
         return 1.0 - sum(token in self._unknown for token in ids) / len(ids) if ids else 0.0
+
+    def words(self) -> dict[str, int]:
+        """The whole words of the vocabulary by its order, which goes from common to rare."""
+        tokens = self._tokenizer.get_vocab()
+        marked = any(token.startswith(WORD_MARK) for token in tokens)
+        whole = {t.removeprefix(WORD_MARK): n for t, n in tokens.items() if t.startswith(WORD_MARK) or not marked}
+        words = sorted((n, word) for word, n in whole.items() if len(word) > 1 and word.isalpha())
+        return {word: rank for rank, (_, word) in enumerate(words)}
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, float32 (N, dimensions), for N texts in their order; (0, 0) for none.

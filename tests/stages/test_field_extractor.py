@@ -288,6 +288,42 @@ def test_encoder_names_a_code_and_a_good_check_digit_is_no_serial(with_encoder: 
     assert all(f.name != "serial_number" for f in extract("Code to scan 4006381333931", extractor=with_encoder))
 
 
+def test_code_alone_before_a_date_is_the_lot_where_the_label_tells_none() -> None:
+    lot, expiry = extract("A7731B EXP 08/2027")
+    assert (lot.name, lot.value, lot.flags, expiry.name) == ("lot", "A7731B", ("no_key",), "expiry_date")
+    assert pairs("LOT 4711", "A7731B EXP 08/2027") == [("lot", "4711"), ("expiry_date", "2027-08-31")]
+    assert pairs("250 EXP 08/2027") == [("expiry_date", "2027-08-31")]
+
+
+def test_value_that_half_a_key_names_is_never_certain() -> None:
+    for text in ("E 12/2027", "L: 2345B", "MH: 27.02.2028"):
+        (found,) = extract(text)
+        assert found.value and not found.certain and "key_inferred" in found.flags
+
+
+def test_expiry_of_years_ago_that_a_seven_read_as_one_makes_is_ambiguous() -> None:
+    (found,) = extract("EXP 30.11.2021")
+    assert (found.value, found.flags, found.alternatives) == ("2021-11-30", ("ambiguous",), ("2027-11-30",))
+    assert [f.flags for f in extract("EXP 30.11.2022", "MFG 30.11.2021")] == [(), ()]
+
+
+def test_amount_behind_contains_is_an_amount() -> None:
+    assert pairs("Enthält 330 ml", "Contains: milk, eggs") == [
+        ("weight_volume", "330 ml"),
+        ("ingredients", "milk, eggs"),
+    ]
+
+
+def test_number_whose_check_digit_holds_is_a_gtin_behind_any_phrase() -> None:
+    assert pairs("Item code 4012345000009", "Item code 4012345000008") == [("barcode_digits", "4012345000009")]
+
+
+def test_encoder_calls_no_date_to_come_a_manufacture(with_encoder: FieldExtractor) -> None:
+    texts = ("Spätestens zu genießen am 23.04.2027", "Fresh to the table 14.11.2027", "Stays in shape 19.12.2026")
+    for text in texts:
+        assert [f.name for f in extract(text, extractor=with_encoder)] != ["manufacture_date"]
+
+
 def test_digits_that_make_no_date_behind_words_are_nothing() -> None:
     assert extract("Production run 7781-B") == []
     assert [f.flags for f in extract("MFD 18JN2025")] == [("unreadable",)]

@@ -15,7 +15,7 @@ from edge_agent.stages.text_encoder import TextEncoder
 from tests.conftest import ROOT
 
 MODEL = ROOT / "engines" / "minilm-l6-v2"
-WORDS = frozenset({"product_name", "ingredients", "warning", "address", "other"})
+WORDS = dict.fromkeys(("product_name", "ingredients", "warning", "address", "other"), 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +44,9 @@ def test_text_is_named_after_what_it_is_most_like(nearest: NearestPrototypes) ->
 
 
 def test_only_candidates_are_named(nearest: NearestPrototypes) -> None:
-    (answer,) = nearest.nearest(["Blueberry Muffins"], [frozenset({"warning", "other"})])
+    (answer,) = nearest.nearest(["Blueberry Muffins"], [{"warning": 0.0, "other": 0.0}])
     assert answer.name in {"warning", "other"}
-    (answer,) = nearest.nearest(["Blueberry Muffins"], [frozenset({"warning"})])
+    (answer,) = nearest.nearest(["Blueberry Muffins"], [{"warning": 0.0}])
     assert (answer.name, answer.share) == ("warning", 1.0)
 
 
@@ -109,7 +109,7 @@ def test_prototypes_left_out_are_mostly_named_right(encoder: TextEncoder) -> Non
 
 
 def test_every_value_field_and_every_field_of_words_has_prototypes() -> None:
-    assert set(PROTOTYPES) == VALUE_FIELDS | WORDS
+    assert set(PROTOTYPES) == VALUE_FIELDS | set(WORDS)
     assert all(len(phrases) == len(set(phrases)) >= 5 for phrases in PROTOTYPES.values())
 
 
