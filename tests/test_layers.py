@@ -82,7 +82,7 @@ MAY_IMPORT = {
     "board": {"outbox"},
     "cooling": {"cameras", "telemetry"},
     "events": set(),
-    "evidence": {"background", "outbox.opening", "verify"},
+    "evidence": {"background", "cameras.image_file", "outbox.opening", "verify"},
     "expectations": {"remote.bucket", "verify"},
     "frame_recorder": {"background"},
     "inspection": {"evidence", "expectations", "items", "verify"},
