@@ -8,6 +8,8 @@ VENV   ?= .venv
 SOURCE ?=
 FRAMES ?= 60
 TESTS  ?=
+# so many tests run at once: most wait for processes of their own; on a GPU they would disturb one another's builds
+WORKERS ?= $(if $(wildcard /dev/nvidia0 /dev/nvmap),0,2)
 BIN    := $(VENV)/bin
 
 # On a Jetson, TensorRT and OpenCV (with GStreamer) come from JetPack: the environment must see them, pip must not
@@ -48,8 +50,8 @@ models: $(VENV)/.installed ## fetch and prepare the models (once)
 demo: models ## see labels being read; SOURCE=/dev/video0, a file, a folder or an RTSP URL uses your own, FRAMES=N ends it
 	@$(BIN)/edge-agent demo $(if $(FRAMES),--frames '$(FRAMES)') $(if $(value SOURCE),--source=$(call quoted,SOURCE))
 
-test: models ## the whole test suite
-	@$(BIN)/python -m pytest
+test: models ## the whole test suite; WORKERS=0: one test after the other
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 test-arm64: models ## the suite in an arm64 Debian under qemu, as root; TESTS='tests/outbox -q' runs a part of it
 	@tests/arm64.sh $(value TESTS)
