@@ -64,6 +64,7 @@ LIVE = frozenset(
         "fields.max_line_chars",
         "fields.min_similarity",
         "fields.region",
+        "fields.trust_date_order",
         "items.decide_within_ms",
         "items.direction",
         "items.gone_after_ms",

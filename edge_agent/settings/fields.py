@@ -62,6 +62,8 @@ class FieldsConfig(Section):
 
     date_order: Literal["DMY", "MDY", "YMD"] = "DMY"
     """How 03/04/26 is read: DMY 3 April, MDY 4 March, YMD 2003-04-26."""
+    trust_date_order: bool = False
+    """Whether every label of this device has its day and month in that order: 03/04/26 is then not ambiguous."""
     date_window_years: Annotated[int, Field(ge=1, le=200)] = 20
     """A date further from today than this is flagged implausible; not judged while the clock is not trusted."""
     min_similarity: Share = 0.2

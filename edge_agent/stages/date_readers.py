@@ -31,7 +31,8 @@ def day_month_year(parts: Parts, rules: DateRules) -> LabelDate | None:
     day, month = (b, a) if rules.order == "MDY" else (a, b)
     if not exists(year, month, day):
         return LabelDate.of(year, day, month, "order_conflict") if exists(year, day, month) else NO_DATE
-    if day != month and exists(year, day, month):
+    is_vouched_for = rules.trusts_order and rules.order != "YMD"
+    if day != month and exists(year, day, month) and not is_vouched_for:
         return LabelDate.of(year, month, day, "ambiguous", alternative=iso(year, day, month))
     conflict = ("order_conflict",) if rules.order == "YMD" and len(last) == 2 else ()
     return _unless_nearer((year, month, day), year_first, rules, *conflict)

@@ -171,7 +171,8 @@ class FieldExtractor:
         return tuple(fields[: self._config.max_fields])
 
     def _rules(self) -> ReadRules:
-        dates = DateRules(self._config.date_order, self._today(), self._config.date_window_years)
+        config = self._config
+        dates = DateRules(config.date_order, self._today(), config.date_window_years, config.trust_date_order)
         return ReadRules(dates, self._config.region, self.table.kinds)
 
     def _today(self) -> date | None:

@@ -57,11 +57,13 @@ class LabelDate:
 @dataclass(frozen=True)
 class DateRules:
     """How dates are read here: `order` of a printed all-number date, `today` (None: the clock is not trusted) and
-    how many years around today a date may lie before it is called `implausible`."""
+    how many years around today a date may lie before it is called `implausible`. `trusts_order`: day and month always
+    stand in that order, so that 03/04/26 is not ambiguous."""
 
     order: DateOrder = "DMY"
     today: date | None = None
     window_years: int = DEFAULT_WINDOW_YEARS
+    trusts_order: bool = False
 
     def full_year(self, digits: str) -> int:
         """Four digits as they are; two digits in the century that lies nearest to today, else in 20xx."""

@@ -111,6 +111,24 @@ def test_lost_day_before_its_sign_makes_no_month(text: str) -> None:
     assert not [found for found in find_dates(text, RULES, keyed=True) if not set(found.flags) - {"month_precision"}]
 
 
+@pytest.mark.parametrize(
+    ("order", "text", "printed", "flags"),
+    [
+        ("DMY", "12.09.2027", "2027-09-12", ()),
+        ("DMY", "05/06/27", "2027-06-05", ()),
+        ("MDY", "12.09.2027", "2027-12-09", ()),
+        ("DMY", "03/25/2027", "2027-03-25", ("order_conflict",)),
+        ("DMY", "27/08/31", "2031-08-27", ("ambiguous",)),  # whether its year comes first nobody vouched for
+        ("YMD", "05/06/2027", "2027-06-05", ("ambiguous",)),
+    ],
+)
+def test_order_that_is_vouched_for_settles_day_and_month(
+    order: DateOrder, text: str, printed: str, flags: tuple[str, ...]
+) -> None:
+    found = keyed(text, DateRules(order, date(2026, 11, 30), trusts_order=True))
+    assert (found.printed, found.flags) == (printed, flags)
+
+
 def test_both_orders_possible_is_ambiguous_with_the_other_reading() -> None:
     found = keyed("12/08/26")
     assert (found.printed, found.alternative) == ("2026-08-12", "2026-12-08")
