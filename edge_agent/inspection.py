@@ -216,7 +216,10 @@ class Inspection:
         ]
 
     def _part(self, camera: str) -> None:
-        """Something else is about to be expected of the camera's items: those read so far are judged by what was."""
+        """Something else is about to be expected of the camera's items: those read so far are judged by what was, where
+        anything was."""
+        if self.expectations.of(camera) is None:
+            return
         for lane in self._lanes.get(camera, ()):
             lane.part(self._clock.monotonic())
 

@@ -155,8 +155,9 @@ def members(topic: str, body: dict[str, Any]) -> dict[str, set[str]]:
 
 
 def test_everything_that_is_sent_is_as_the_contract_shows_it(broker: Broker, tmp_path: Path) -> None:
-    left = {"kind": "folder", "source": str(label_folder(tmp_path / "left", 3)), "pace": "live", "items": "still"}
-    items = {"publish_readings": True, "decide_within_ms": 600_000}
+    folder = {"kind": "folder", "source": str(label_folder(tmp_path / "left", 1)), "loop": True, "max_fps": 4}
+    left = {**folder, "pace": "live", "items": "still"}
+    items = {"publish_readings": True, "decide_within_ms": 600_000, "min_reads": 100}
     config = config_file(tmp_path, broker.port, {"left": left}, items=items)
     (tmp_path / "outbox.db").write_text("no database: it is moved aside, and an event says so")
     examples = {topic: members(topic, body) for topic, body in documented().items()}
@@ -165,6 +166,8 @@ def test_everything_that_is_sent_is_as_the_contract_shows_it(broker: Broker, tmp
         observer.publish("edge/press7/left/trigger", b"{}")  # nobody waits for one: it is heard, and that is all
         observer.publish("edge/press7/left/expected", b'{"id": "job-7", "expected": [{"field": "lot"}]}')
         wait_until(lambda: last(observer, "left/expected/reported").get("id") == "job-7", "the job")
+        read = len(observer.payloads("edge/press7/left/result"))
+        wait_until(lambda: len(observer.payloads("edge/press7/left/result")) > read + 1, "a reading under the job")
         observer.publish("edge/press7/command/ping", b'{"id": "c-1"}')
         observer.publish("edge/press7/config/desired", b'{"version": 1, "patch": {"log": {"level": "warning"}}}')
         wait_until(lambda: last(observer, "config/reported").get("code") == 202, "a trial")
