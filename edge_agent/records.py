@@ -25,7 +25,8 @@ TURNED = "turned"  # print that reads both ways up, read the way that fits what 
 # flags of a field that say how it is printed or known; every other one means doubt
 INFORMING_FLAGS = frozenset({"month_precision", "from_gs1", FROM_CATALOGUE, TURNED})
 DOUBTFUL = "doubtful"  # a character of the value could be another, and nothing settles which it is
-LINE_DOUBTS = frozenset({"cut", "too_small"})  # flags of a line: characters of it may be lost or others
+GLARE = "glare"  # a picture that has it; a line that breaks off in it
+LINE_DOUBTS = frozenset({"cut", "too_small", GLARE})  # flags of a line: characters of it may be lost or others
 # fields of which a label has one; it may have several bar codes, amounts and addresses
 ONE_OF_A_KIND = frozenset({"expiry_date", "manufacture_date", "lot", "serial_number"})
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from edge_agent.records import TURNED, TextBox, TextLine
-from edge_agent.stages.quality import Flag, flaws
+from edge_agent.records import GLARE, TURNED, TextBox, TextLine
+from edge_agent.stages.glare import find_glare
+from edge_agent.stages.quality import Flag, look
 from edge_agent.stages.reading_order import reading_order
 from edge_agent.stages.stacked import unstacked
 from edge_agent.stages.text_recogniser import PAGE, TextRecogniser, confidence_of
@@ -43,9 +44,8 @@ class ViewText:
 def read_view(recogniser: TextRecogniser, view: View, found: Found) -> ViewText:
     """The text of a view in which boxes were found."""
     read = recogniser.read_boxes(found.image, found.boxes, view.upright)
-    lines = unstacked(recogniser.believed(read))
-    flags = found.quality + flaws(view.image, [line.box.quad for line in lines], found.quality)
-    quality: tuple[Flag, ...] = (*flags, "unsearched") if found.unsearched else flags
+    lines, flaws = _flawed(view, unstacked(recogniser.believed(read)), found.quality)
+    quality: tuple[Flag, ...] = (*found.quality, *flaws, *(("unsearched",) if found.unsearched else ()))
     return ViewText(view, found, read, _in_order(view, lines), quality)
 
 
@@ -55,7 +55,7 @@ def other_way_up(recogniser: TextRecogniser, text: ViewText) -> ViewText | None:
     over = recogniser.other_way_up(text.found.image, text.found.boxes, text.read)
     if over is None:
         return None
-    lines = unstacked(recogniser.believed(over))
+    lines, _ = _flawed(text.view, unstacked(recogniser.believed(over)), text.quality)
     turned = replace(text, read=over, lines=_in_order(text.view, lines))
     if turned.is_surer_than(text):
         return turned
@@ -95,6 +95,19 @@ class Tries:
         if not helped:
             texts = frozenset(line.text for line in text.lines)
             self._in_vain[camera, text.view.region] = _InVain(texts, expectation)
+
+
+def _flawed(
+    view: View, lines: Sequence[TextLine], known: Sequence[Flag]
+) -> tuple[Sequence[TextLine], tuple[Flag, ...]]:
+    """The lines, those flagged that glare breaks off, and what is wrong with their picture beyond what is known."""
+    if not lines:
+        return lines, () if known else look(view.image).flags
+    broken = find_glare(view.image, [line.box.quad for line in lines])
+    if broken is None:
+        return lines, ()
+    flagged = [replace(line, flags=(*line.flags, GLARE)) if n in broken else line for n, line in enumerate(lines)]
+    return flagged, ("glare",)
 
 
 def _in_order(view: View, lines: Sequence[TextLine]) -> tuple[TextLine, ...]:

@@ -239,6 +239,18 @@ def test_glare_is_said_and_makes_no_date(pipeline: Pipeline) -> None:
     assert not [field for field in reading.fields if field.name.endswith("date")]
 
 
+def test_date_whose_day_lies_in_glare_is_not_certain(pipeline: Pipeline) -> None:
+    picture = drawn(["EXP 12.09.2027"], ground=200)
+    (line,) = read(pipeline, picture).lines
+    left, width = line.box.quad.points[0, 0], line.box.quad.width_px
+    picture = picture.copy()
+    picture[:, int(left + 0.27 * width) : int(left + 0.48 * width)] = 255  # over `12.`
+    reading = read(pipeline, picture)
+    (field,) = (field for field in reading.fields if field.name == "expiry_date")
+    assert (field.value, field.certain) == ("2027-09-30", False)
+    assert "glare" in field.flags
+
+
 @pytest.mark.parametrize("blur", ["out of focus", "moved"])
 def test_blur_is_said_and_makes_no_date(pipeline: Pipeline, blur: str) -> None:
     kernel = np.full((1, 25), 1 / 25, np.float32)

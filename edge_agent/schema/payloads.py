@@ -123,7 +123,7 @@ class Line(Payload):
     box_score: Probability
     """How sure the detector is that there is text."""
     flags: list[str]
-    """What is wrong with it: cut, stacked, too_small, ..."""
+    """What is wrong with it: cut, glare, stacked, too_small, ..."""
     region: str | None
     """The region of the camera's picture that it stands in; null without regions."""
     doubtful: list[Doubt]

@@ -24,24 +24,28 @@ ON_ONE_ROW = 0.2  # of the height
 Mask = npt.NDArray[np.bool_]
 
 
-def has_glare(image: Image, quads: Sequence[Quad]) -> bool:
-    """Whether a line of these quads breaks off in saturated pixels of the picture, uint8 (H, W, 3) BGR.
+def find_glare(image: Image, quads: Sequence[Quad]) -> frozenset[int] | None:
+    """Which of the lines of these quads break off in saturated pixels of the picture, uint8 (H, W, 3) BGR, so that a
+    part of them may be lost; None without glare.
 
-    On a ground that is itself saturated only a line that goes on behind the gap tells.
+    On a ground that is itself saturated only a line that goes on behind the gap tells that there is glare, and none is
+    told to have lost a part: white paper parts columns as well.
     """
     step = max(1, max(image.shape[:2]) // GRID)
     small = np.ascontiguousarray(image[::step, ::step])
     saturated = cv2.inRange(small, (SATURATED,) * 3, (255,) * 3) > 0
     if saturated.mean() < LEAST_SHARE:
-        return False
+        return None
     quads = [Quad(quad.points / step) for quad in quads]
-    for quad in quads:
+    lost: set[int] = set()
+    told = False
+    for n, quad in enumerate(quads):
         white = share(saturated, quad, (0.0, quad.width_px / quad.height_px)) >= WHITE_GROUND
-        if not white and any(share(saturated, quad, span) >= LOST for span in beside(quad)):
-            return True
-        if any(share(saturated, quad, span) >= LOST for span in gaps(quad, quads)):
-            return True
-    return False
+        places = gaps(quad, quads) if white else (*beside(quad), *gaps(quad, quads))
+        if any(share(saturated, quad, span) >= LOST for span in places):
+            told = True
+            lost |= set() if white else {n}
+    return frozenset(lost) if told else None
 
 
 def beside(quad: Quad) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -5,7 +5,6 @@ Measured on the grey picture less its own slowly varying brightness, so that une
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,8 +12,6 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from edge_agent.records import Quad
-from edge_agent.stages.glare import has_glare
 from edge_agent.stages.images import Image
 
 Flag = Literal["blank", "blurred", "dark", "faint", "glare", "unsearched"]
@@ -77,13 +74,6 @@ def look(image: Image) -> Look:
     span = high - low
     steps = tuple(_steepest(smooth, axis) / max(span, 1e-3) for axis in (1, 0))
     return Look(span, _noise(grey) / 3, float(smooth.max()), (steps[0], steps[1]))
-
-
-def flaws(image: Image, quads: Sequence[Quad], known: Sequence[Flag]) -> tuple[Flag, ...]:
-    """What is wrong with a picture in which text of these quads was read, beyond what is known already."""
-    if quads:
-        return ("glare",) if has_glare(image, quads) else ()
-    return () if known else look(image).flags
 
 
 def can_be_strengthened(image: Image) -> bool:

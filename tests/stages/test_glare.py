@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from edge_agent.records import Quad
-from edge_agent.stages.glare import has_glare
+from edge_agent.stages.glare import find_glare
 from tests.prints import DATE_AND_LOT, Picture, drawn
 
 
@@ -27,30 +27,31 @@ def with_disc(picture: Picture) -> Picture:
 
 @pytest.mark.parametrize("ground", [255, 200, 120])
 def test_line_that_breaks_off_in_white_and_goes_on_is_glare(ground: int) -> None:
-    assert has_glare(with_disc(drawn(DATE_AND_LOT, ground=ground)), PARTED)
-    assert not has_glare(drawn(DATE_AND_LOT, ground=ground), WHOLE)
+    parted = find_glare(with_disc(drawn(DATE_AND_LOT, ground=ground)), PARTED)
+    assert parted == (frozenset() if ground == 255 else {0, 1, 2}), "white paper parts columns as well"
+    assert find_glare(drawn(DATE_AND_LOT, ground=ground), WHOLE) is None
 
 
 def test_line_that_ends_in_white_on_grey_is_glare_too() -> None:
-    assert has_glare(with_disc(drawn(DATE_AND_LOT, ground=200)), PARTED[:1])
-    assert not has_glare(with_disc(drawn(DATE_AND_LOT)), PARTED[:1]), "white paper ends lines as well"
+    assert find_glare(with_disc(drawn(DATE_AND_LOT, ground=200)), PARTED[:1]) == {0}
+    assert find_glare(with_disc(drawn(DATE_AND_LOT)), PARTED[:1]) is None, "white paper ends lines as well"
 
 
 def test_bright_spot_away_from_the_text_is_none() -> None:
     picture = drawn(DATE_AND_LOT, ground=200)
     cv2.circle(picture, (560, 150), 40, (255, 255, 255), -1)
-    assert not has_glare(picture, WHOLE)
+    assert find_glare(picture, WHOLE) is None
 
 
 def test_rows_and_columns_far_apart_are_no_broken_line() -> None:
     white = np.full((200, 640, 3), 255, np.uint8)
-    assert not has_glare(white, [quad(20, 20, 100), quad(500, 20, 100)])
-    assert not has_glare(white, [quad(20, 20, 100), quad(200, 100, 100)])
-    assert not has_glare(white, [quad(20, 20, 100), quad(180, 20, 100, 80)])
-    assert not has_glare(white, [])
+    assert find_glare(white, [quad(20, 20, 100), quad(500, 20, 100)]) is None
+    assert find_glare(white, [quad(20, 20, 100), quad(200, 100, 100)]) is None
+    assert find_glare(white, [quad(20, 20, 100), quad(180, 20, 100, 80)]) is None
+    assert find_glare(white, []) is None
 
 
 def test_line_at_the_pictures_edge_is_not_judged_beyond_it() -> None:
     picture = drawn(DATE_AND_LOT, ground=200)
     picture[150:, :] = 255
-    assert not has_glare(picture, [quad(2, 18, 100), quad(560, 18, 78)])
+    assert find_glare(picture, [quad(2, 18, 100), quad(560, 18, 78)]) is None

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from edge_agent.stages.quality import flaws, look, strengthened
+from edge_agent.stages.quality import look, strengthened
 from tests.prints import DATE_AND_LOT, Picture, drawn
 
 BASE = drawn(DATE_AND_LOT)
@@ -63,8 +63,3 @@ def test_faint_print_becomes_strong_and_its_ground_even() -> None:
     made = strengthened(drawn(DATE_AND_LOT, ground=128, ink=124)).astype(int)
     assert made.max() - made.min() > 150
     assert made.dtype == np.int64 and made.shape == (200, 640, 3)
-
-
-def test_picture_with_text_is_looked_at_for_glare_alone() -> None:
-    assert flaws(flat(255), [], ()) == ("blank",)
-    assert flaws(flat(255), [], ("faint",)) == ()
