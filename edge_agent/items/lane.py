@@ -11,9 +11,10 @@ from itertools import pairwise
 
 from edge_agent.items.draft import DecidedBy, Draft
 from edge_agent.items.tracker import ConveyorTracker, GatheringTracker, Sighting, StillTracker, Tracker
-from edge_agent.records import LINE_DOUBTS, Frame, Item, Reading, Verdict
+from edge_agent.records import Frame, Item, Reading, Verdict
 from edge_agent.settings.items import ItemsConfig
 
+PIECE = frozenset({"cut", "too_small"})  # flags of a line that may be no more than a piece, or a speck
 DECIDED_KNOWN = 3  # times items.max_open: decided items that are still in the picture, or may be
 
 Judge = Callable[[Item], Verdict | None]
@@ -164,4 +165,4 @@ class Lane:
         What a trigger told of is an item, however little of it was seen.
         """
         few = not self._triggered and 0 < draft.seen < self._settings.min_reads
-        return few and not draft.codes and not any(LINE_DOUBTS.isdisjoint(track.last.flags) for track in draft.lines)
+        return few and not draft.codes and not any(PIECE.isdisjoint(track.last.flags) for track in draft.lines)

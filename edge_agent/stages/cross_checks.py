@@ -1,9 +1,9 @@
 """Cross-checks: what the fields of one label say about one another; above all, what a code says about the print.
 
 A code proves itself by its checksum, a line of text by nothing. So both are told, and the print is measured against
-the code: what agrees is settled (an ambiguous date is no longer so), what is plainly the code's content with characters
-taken for others is flagged `misread`, and where print and code differ both say so (`contradicts_code`): a label whose
-print and code disagree is a fault that a line must see, not smooth over.
+the code: what agrees is settled (an ambiguous date is no longer so, but for one that contradicts the configured order),
+what is plainly the code's content with characters taken for others is flagged `misread`, and where print and code differ
+both say so (`contradicts_code`): a label whose print and code disagree is a fault that a line must see, not smooth over.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from rapidfuzz.distance import Levenshtein
 
-from edge_agent.records import DOUBTFUL, ONE_OF_A_KIND, Field
+from edge_agent.records import DOUBTFUL, GLARE, ONE_OF_A_KIND, Field
 from edge_agent.stages.code_fields import FROM_GS1, gtin_of
 from edge_agent.stages.dates import same_date
 from edge_agent.stages.label_date import MONTH
@@ -26,9 +26,11 @@ CONTRADICTS = "contradicts"
 DOUBT_COST = 0.5  # of confidence
 MISREAD_SHARE = 0.35  # of a number's digits: bar codes that differ in more are two codes
 _DATES = ("expiry_date", "manufacture_date")
-_SETTLED = frozenset({"ambiguous", "order_conflict"})
+ORDER_CONFLICT = "order_conflict"
 # a text whose own reading is in doubt does not speak against a code
-_DOUBTED = frozenset({"repaired", "incomplete", "unreadable", "invalid", "check_failed", "implausible", "cut", MISREAD})
+_DOUBTED = frozenset(
+    {"repaired", "incomplete", "unreadable", "invalid", "check_failed", "implausible", "cut", GLARE, MISREAD}
+)
 
 
 def with_codes(printed: Sequence[Field], coded: Sequence[Field]) -> list[Field]:
@@ -83,12 +85,21 @@ def _in_both(one: str, two: str) -> list[tuple[str, str]]:
 
 
 def _settled(printed: Field, proof: Field) -> Field:
-    """A date that could be read in two ways is the one that the code says; characters that could be others are those
-    that the code has, too."""
+    """A date that could be read in two ways is the one that the code says, with `order_conflict` where the same numbers
+    say it in another order than the configured one; characters that could be others are those that the code has, too.
+    """
     settled = {DOUBTFUL} if _says_all_of(printed, proof) else set()
     if not printed.alternatives:
         return _without(printed, settled)
-    return replace(_without(printed, settled | _SETTLED), value=proof.value, alternatives=())
+    first_read = printed.value and same_date(printed.value, proof.value, by_month=MONTH in printed.flags)
+    found = replace(_without(printed, settled | {"ambiguous"}), value=proof.value, alternatives=())
+    is_against_order = not first_read and _numbers(printed.value) == _numbers(proof.value)
+    return _flagged(found, ORDER_CONFLICT) if is_against_order else found
+
+
+def _numbers(day: str) -> list[str]:
+    """Of a date its numbers of two digits, in no order: 27, 08 and 31."""
+    return sorted(day[2:].split("-"))
 
 
 def _says_all_of(printed: Field, proof: Field) -> bool:

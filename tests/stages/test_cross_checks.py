@@ -102,10 +102,22 @@ def test_print_that_agrees_stays_plain_and_both_are_told() -> None:
     ]
 
 
-def test_a_code_settles_the_order_of_an_ambiguous_date() -> None:
-    coded = fields_of_codes([code("17271208")], RULES)
-    *_, settled = with_codes([printed("expiry_date", "2027-08-12", "ambiguous", alternatives=("2027-12-08",))], coded)
-    assert (settled.value, settled.flags, settled.alternatives, settled.certain) == ("2027-12-08", (), (), True)
+@pytest.mark.parametrize(
+    ("text", "other", "flags"),
+    [
+        ("17270812", "2027-12-08", ()),
+        ("17271208", "2027-12-08", ("order_conflict",)),
+        ("17120827", "2012-08-27", ("order_conflict",)),
+        ("17271130", "2027-11-30", ()),  # of two dates behind one key the other one
+    ],
+)
+def test_a_code_settles_an_ambiguous_date_but_not_against_the_order(
+    text: str, other: str, flags: tuple[str, ...]
+) -> None:
+    coded = fields_of_codes([code(text)], RULES)
+    *_, settled = with_codes([printed("expiry_date", "2027-08-12", "ambiguous", alternatives=(other,))], coded)
+    assert (settled.value, settled.flags, settled.alternatives) == (coded[-1].value, flags, ())
+    assert settled.certain == (not flags)
 
 
 @pytest.mark.parametrize(
@@ -143,9 +155,9 @@ def test_another_bar_code_on_the_label_is_no_contradiction() -> None:
 
 
 def test_a_gs1_text_in_brackets_counts_against_the_other_lines() -> None:
-    gs1 = printed("expiry_date", "2027-12-08", "from_gs1")
+    gs1 = printed("expiry_date", "2027-08-12", "from_gs1")
     fields = with_codes([gs1, printed("expiry_date", "2027-08-12", "ambiguous", alternatives=("2027-12-08",))], [])
-    assert [f.value for f in fields] == ["2027-12-08", "2027-12-08"]
+    assert [f.value for f in fields] == ["2027-08-12", "2027-08-12"]
     assert all(f.certain for f in fields)
 
 
