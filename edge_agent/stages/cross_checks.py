@@ -1,9 +1,10 @@
 """Cross-checks: what the fields of one label say about one another; above all, what a code says about the print.
 
 A code proves itself by its checksum, a line of text by nothing. So both are told, and the print is measured against
-the code: what agrees is settled (an ambiguous date is no longer so, but for one that contradicts the configured order),
-what is plainly the code's content with characters taken for others is flagged `misread`, and where print and code differ
-both say so (`contradicts_code`): a label whose print and code disagree is a fault that a line must see, not smooth over.
+the code: what agrees is settled (an ambiguous date is no longer so, but for one that contradicts the configured
+order), what is plainly the code's content with characters taken for others is flagged `misread`, and where print and
+code differ both say so (`contradicts_code`): a label whose print and code disagree is a fault that a line must see, not
+smooth over.
 """
 
 from __future__ import annotations
