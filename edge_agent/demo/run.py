@@ -152,6 +152,7 @@ def write_config(
             "protocol": running.protocol,
         },
         "web": {"enabled": True, "port": page_port()},
+        "items": {"trust_clock": True},  # on a machine that nothing synchronises every date would be in doubt
         "outbox": {"kind": "memory"},  # the next demo is not to begin with what was left of this one
         **(sections or {}),
     }
