@@ -29,7 +29,7 @@ from edge_agent.files import make_room, write_atomically
 from edge_agent.outbox.opening import find_database
 from edge_agent.records import Frame, Quad, Reading, json_bytes
 from edge_agent.settings.evidence import EvidenceConfig
-from edge_agent.verify.expectation import Expectation, rule_to_json
+from edge_agent.verify.expectation import Expectation
 
 EVENT_KIND = "evidence_lost"
 MOST_WAITING = 8
@@ -78,19 +78,10 @@ class Evidence:
             "item": dict(self.said),
             "reading": dict(self.reading),
             "crop": {"x": crop.x, "y": crop.y, "width": crop.width, "height": crop.height},
-            "expectation": None if expectation is None else expectation_to_json(expectation),
+            "expectation": None if expectation is None else expectation.to_json(),
             "today": self.today,
             "clock_trusted": self.clock_trusted,
         }
-
-
-def expectation_to_json(expectation: Expectation) -> dict[str, Any]:
-    """An expectation as a message writes it."""
-    return {
-        "id": expectation.id,
-        "expected": [rule_to_json(rule) for rule in expectation.rules],
-        "rois": {name: [rule_to_json(rule) for rule in rules] for name, rules in expectation.rois.items()},
-    }
 
 
 def crop_around(reading: Reading, quads: list[Quad]) -> Crop:

@@ -31,7 +31,7 @@ from edge_agent.settings.scalars import Name
 from edge_agent.settings.section import Section
 from edge_agent.settings.strict_json import parse_json
 from edge_agent.settings.validation import Origin, validated
-from edge_agent.verify.expectation import Expectation, of_camera, rule_to_json
+from edge_agent.verify.expectation import Expectation, of_camera, rules_to_json
 
 FILE = "expected.json"
 TAKEN_PER_MIN = 60
@@ -234,8 +234,4 @@ class Expectations:
 
 def to_json(wish: Expected) -> dict[str, Any]:
     """A wish as its message writes it."""
-    return {
-        "id": wish.id,
-        "expected": [rule_to_json(rule) for rule in wish.expected],
-        "rois": {name: [rule_to_json(rule) for rule in rules] for name, rules in wish.rois.items()},
-    }
+    return {"id": wish.id, **rules_to_json(wish.expected, wish.rois)}

@@ -25,7 +25,6 @@ STRONG_RANGE = 200.0  # what faint print is strengthened to
 DARK = 40.0  # grey level that hardly a pixel of a dark picture is above
 SHARP_STEP = 0.12  # of the range: the steepest steps from px to px of a picture in focus are above it
 STEEPEST = 0.999  # share of pixels whose steps are less steep than what is taken for the steepest
-SATURATED = 250
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from edge_agent.patterns import Pattern
 from edge_agent.records import json_bytes
@@ -25,6 +26,10 @@ class Expectation:
 
     def __bool__(self) -> bool:
         return bool(self.rules) or any(self.rois.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """As a message writes it."""
+        return {"id": self.id, **rules_to_json(self.rules, self.rois)}
 
     def of_region(self, region: str) -> Expectation:
         """What an item that one region shows must say: the camera's rules and the region's own."""
@@ -51,11 +56,15 @@ def of_camera(camera: CameraConfig) -> Expectation | None:
 
 def digest(rules: Iterable[Rule], rois: Mapping[str, Iterable[Rule]]) -> str:
     """What makes two sets of rules the same: a sha256 of them, hexadecimal."""
-    plain = {
+    return hashlib.sha256(json_bytes(rules_to_json(rules, dict(sorted(rois.items()))))).hexdigest()
+
+
+def rules_to_json(rules: Iterable[Rule], rois: Mapping[str, Iterable[Rule]]) -> dict[str, Any]:
+    """Rules, those of regions too, as a message writes them."""
+    return {
         "expected": [rule_to_json(rule) for rule in rules],
-        "rois": {name: [rule_to_json(rule) for rule in rules] for name, rules in sorted(rois.items())},
+        "rois": {name: [rule_to_json(rule) for rule in of_region] for name, of_region in rois.items()},
     }
-    return hashlib.sha256(json_bytes(plain)).hexdigest()
 
 
 def rule_to_json(rule: Rule) -> dict[str, object]:
