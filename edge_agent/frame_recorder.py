@@ -25,7 +25,8 @@ from edge_agent.records import Frame
 
 RECORDED_DIRECTORY = "recorded"
 JPEG_QUALITY = 95  # an eighth of a PNG's bytes and time; most cameras compress harder before
-LOOK_S = 1.0  # how often a frame is compared with the last one kept while none differs
+LOOK_S = 1.0  # how long at least until a frame is compared again while none differs; twice that at most
+GOLDEN = (5**0.5 - 1) / 2  # the parts of its multiples spread evenly: no pace of the line keeps step with the looks
 THUMB_PX = 32
 DIFFERS_BY = 12.0  # grey levels of 255, of one of THUMB_PX x THUMB_PX cells; noise averages to less than one
 KEPT = re.compile(r"[0-9]{13}-[A-Za-z0-9][A-Za-z0-9._-]*-[0-9]+\.jpg")
@@ -35,11 +36,15 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class _Camera:
-    """What was kept of a camera last, and when; and when it was last compared."""
+    """What was kept of a camera last, when it is compared next at the earliest, and how often it was in vain."""
 
-    kept_mono: float
-    looked_mono: float
     thumb: npt.NDArray[np.float32]
+    due_mono: float
+    looks: int = 0
+
+    def put_off(self, now_mono: float) -> None:
+        self.looks += 1
+        self.due_mono = now_mono + LOOK_S * (1 + self.looks * GOLDEN % 1)
 
 
 class FrameRecorder:
@@ -74,16 +79,16 @@ class FrameRecorder:
             return
         now_mono = self._monotonic()
         camera = self._cameras.get(frame.camera)
-        if camera is not None and not self._is_due(camera, now_mono):
+        if camera is not None and now_mono < camera.due_mono:
             return
         thumb = thumb_of(frame.image)
         if camera is not None:
-            camera.looked_mono = now_mono
+            camera.put_off(now_mono)
             if float(np.abs(thumb - camera.thumb).max()) < DIFFERS_BY:
                 return
         if not self._background.offer(frame):
             return  # the one before is still being written: this camera's next frame will do
-        self._cameras[frame.camera] = _Camera(now_mono, now_mono, thumb)
+        self._cameras[frame.camera] = _Camera(thumb, now_mono + max(self._interval_s, LOOK_S))
 
     def close(self) -> None:
         """Writes what was taken and ends; does not wait for a disk that hangs."""
@@ -96,9 +101,6 @@ class FrameRecorder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _is_due(self, camera: _Camera, now_mono: float) -> bool:
-        return now_mono - camera.kept_mono >= self._interval_s and now_mono - camera.looked_mono >= LOOK_S
 
     def _keep(self, frame: Frame) -> None:
         if self.stopped is not None:

@@ -113,6 +113,17 @@ def test_frames_are_compared_once_a_second_while_none_differs(
         site.offer(at=200)
 
 
+def test_labels_in_turn_at_the_pace_of_the_comparing_are_all_kept(make: Callable[..., Site]) -> None:
+    """Two labels take turns five times a second: looking every 1.2 s would see the same one for ever."""
+    site = make(interval_s=0.01)
+    site.offer(at=40)
+    site.wait_for(1)
+    for turn in range(1, 200):
+        site.pass_time(0.1999)
+        site.offer(at=40 + 80 * (turn % 2))
+    site.wait_for(4)
+
+
 def test_oldest_go_first_beyond_the_count(make: Callable[..., Site]) -> None:
     site = make(frames=3)
     for count in range(1, 6):
