@@ -27,15 +27,13 @@ from edge_agent.config import Config
 from edge_agent.errors import ConfigError, FrameError, ModelError
 from edge_agent.models import charset as charsets
 from edge_agent.models.spec import ModelSpec, Task, Variant, expected_files, require_files
-from edge_agent.records import Code, Frame, Quad, Reading
+from edge_agent.records import Frame, Reading
 from edge_agent.served_model import ServedModel
 from edge_agent.settings.backend import BackendConfig, TensorRtConfig
 from edge_agent.settings.pipeline import PipelineConfig
 from edge_agent.settings.roi import RoiConfig
 from edge_agent.stages.catalogue_in_use import CatalogueInUse
-from edge_agent.stages.code_reader import CodeReader
 from edge_agent.stages.field_extractor import Clock, FieldExtractor, no_masks
-from edge_agent.stages.images import within
 from edge_agent.stages.language import LabelLanguage
 from edge_agent.stages.prototype_vectors import PrototypeVectors
 from edge_agent.stages.text_detector import DetectorSettings, TextDetector
@@ -46,6 +44,7 @@ from edge_agent.stages.token_classifier import TokenClassifier
 from edge_agent.stages.views import View, views_of
 from edge_agent.verify.expectation import Expectation
 from edge_agent.verify.judge import day_of, fit_of, judge_reading
+from edge_agent.view_codes import ViewCodes
 from edge_agent.view_text import Tries, ViewText, other_way_up, read_view
 
 log = logging.getLogger(__name__)
@@ -53,7 +52,6 @@ log = logging.getLogger(__name__)
 NO_TEXT = "no_text"
 PROTOTYPES_FILE = "prototypes.npz"  # beside the plans
 USUAL_FRAME_PX = (1280, 720)
-CODES_MOST_PX = 12_500_000  # of a picture that is searched for codes: some 15 ms and 1 MB a million
 LOOK_S = 1.0  # how often it is looked for a change of what is promoted
 
 Wrap = Callable[[str, Engine], Engine]  # by the stage's name, the engine that the stage is to have in place of its own
@@ -93,8 +91,7 @@ class Pipeline:
         self.models = models or {}
         self.catalogue = catalogue or CatalogueInUse()
         self._seen: tuple[Frame, tuple[View, ...]] | None = None
-        self._code_reader = CodeReader()
-        self._code_formats: Sequence[str] = ()
+        self._codes = ViewCodes()
         self._language = LabelLanguage(())
         self._tries = Tries()
         self.expected: Callable[[str], Expectation | None] = lambda camera: None
@@ -112,9 +109,9 @@ class Pipeline:
         """
         timings_ms: dict[str, float] = {}
         texts: list[ViewText] = []
-        codes: list[Code] = []
         with opencv_errors_of(frame), timed(timings_ms, "total"):
             views = self._views(frame)
+            searches = [self._codes.begin(view) for view in views]
             for n, view in enumerate(views):
                 with timed(timings_ms, "detect"):
                     self.detector.begin(view.image)
@@ -125,8 +122,8 @@ class Pipeline:
                     found = search(view, probability, self.detector)
                 with timed(timings_ms, "recognise"):
                     texts.append(read_view(self.recogniser, view, found))
-                with timed(timings_ms, "decode"):
-                    codes += self._codes_of(view)
+            with timed(timings_ms, "decode"):  # what the text's finding and reading has not covered
+                codes = [code for coming in searches for code in coming.result()]
             seen = Reading(
                 camera=frame.camera,
                 seq=frame.seq,
@@ -183,12 +180,6 @@ class Pipeline:
             self._tries.tell(reading.camera, text, expectation, helped=helps)
         return reading
 
-    def _codes_of(self, view: View) -> Iterator[Code]:
-        """The codes of a view, in px of the frame."""
-        image, times = within(view.image, CODES_MOST_PX)
-        for code in self._code_reader.read(image, self._code_formats):
-            yield replace(code, quad=view.in_frame(Quad(code.quad.points * times)), region=view.region)
-
     def _views(self, frame: Frame) -> tuple[View, ...]:
         """What is to be read of a frame; made once, for what the engine began with is known by its image."""
         if self._seen is None or self._seen[0] is not frame:
@@ -228,7 +219,7 @@ class Pipeline:
         )
         self.extractor.tune(config.fields)
         self.extractor.catalogue = self.catalogue.now
-        self._code_formats = config.fields.codes
+        self._codes.formats = config.fields.codes
         self._language = LabelLanguage(config.pipeline.languages)
 
     def attend(self) -> Condition:
@@ -280,6 +271,7 @@ class Pipeline:
 
     def close(self) -> None:
         """Frees the engines; calling it again does nothing."""
+        self._codes.close()
         for engine in self.engines.values():
             engine.close()
         self.backend.close()

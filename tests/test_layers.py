@@ -112,7 +112,7 @@ MAY_IMPORT = {
         "models",
         "telemetry.energy",
     },
-    "pipeline": {"artefacts", "served_model", "stages", "backends", "models", "verify", "view_text"},
+    "pipeline": {"artefacts", "served_model", "stages", "backends", "models", "verify", "view_codes", "view_text"},
     "served_model": {"artefacts", "backends"},
     "publisher": {"outbox", "transports.base"},
     "results": {"frame_recorder", "inspection", "no_text", "transports.base"},
@@ -154,6 +154,7 @@ MAY_IMPORT = {
         "web_remote",
     },
     "models": set(),
+    "view_codes": {"stages"},
     "view_text": {"stages", "verify.expectation"},
     "verify": {"stages.dates", "stages.gs1", "stages.label_date", "stages.label_text", "stages.product_numbers"},
 }
