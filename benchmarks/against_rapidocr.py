@@ -9,8 +9,9 @@ machine does hits all alike, and each frame counts with its fastest round. Rapid
 for the threads, in an environment of its own that this script makes once (--rapidocr-venv), with the onnxruntime,
 OpenCV and numpy versions of ours.
 
-Rows besides the two programs, for honesty: RapidOCR without its angle classifier (edge_agent has none), and both
-programs as one process per CPU with one thread each, the frames shared out between them. With --calibration also
+Rows besides the two programs, for honesty: RapidOCR without its angle classifier (edge_agent has none), edge_agent
+without its search for bar and 2D codes (RapidOCR has none), and both programs as one process per CPU with one thread
+each, the frames shared out between them. With --calibration also
 edge_agent with the INT8 models that `edge-agent calibrate` promoted there.
 """
 
@@ -31,7 +32,7 @@ from pathlib import Path
 from typing import IO, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from reader import CALIBRATED, EDGE_AGENT, NO_CLASSIFIER, RAPIDOCR
+from reader import CALIBRATED, EDGE_AGENT, NO_CLASSIFIER, OURS, RAPIDOCR, TEXT_ALONE
 
 ROOT = Path(__file__).resolve().parents[1]
 READER = Path(__file__).resolve().parent / "reader.py"
@@ -138,7 +139,7 @@ def compare(models: str, frames: Path, setting: Setting, score: Path | None) -> 
     truth = json.loads((frames / "gt.json").read_text(encoding="utf-8"))
     pictures = [frames / name for name in sorted(truth)]
     with ExitStack() as opened:
-        names = [EDGE_AGENT, *([CALIBRATED] if setting.calibration else []), RAPIDOCR, NO_CLASSIFIER]
+        names = [EDGE_AGENT, TEXT_ALONE, *([CALIBRATED] if setting.calibration else []), RAPIDOCR, NO_CLASSIFIER]
         single = [opened.enter_context(program(name, models, [setting.cpus], setting, pictures[0])) for name in names]
         by_turns(single, pictures, setting.rounds)
     with ExitStack() as opened:
@@ -160,7 +161,7 @@ def program(
     name: str, models: str, groups: Sequence[Sequence[int]], setting: Setting, first: Path
 ) -> Iterator[Program]:
     """A program started as one process per group of CPUs, and ended."""
-    ours = name in (EDGE_AGENT, CALIBRATED)
+    ours = name in OURS
     python = Path(sys.executable) if ours else setting.venv / "bin" / "python"
     more = ["--calibration", str(setting.calibration)] if name == CALIBRATED else []
     with ExitStack() as opened:

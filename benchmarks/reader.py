@@ -25,22 +25,26 @@ EDGE_AGENT = "edge_agent"
 RAPIDOCR = "RapidOCR"
 NO_CLASSIFIER = "RapidOCR without classifier"
 CALIBRATED = "edge_agent calibrated"
+TEXT_ALONE = "edge_agent without codes"
+OURS = (EDGE_AGENT, CALIBRATED, TEXT_ALONE)
 OUR_MODELS = {
     "v6": ("ppocrv6-small-det", "ppocrv6-small-rec"),
     "v4": ("ppocrv4-mobile-det", "ppocrv4-mobile-rec"),
 }
 
 
-def edge_agent(models: str, threads: int, engines: Path, calibration: Path | None = None) -> Read:
+def edge_agent(models: str, threads: int, engines: Path, calibration: Path | None, *, codes: bool) -> Read:
     """edge_agent's Pipeline with its default settings, without the encoder (RapidOCR extracts no fields).
 
-    `calibration`: the folder whose promoted INT8 models serve; without one every model runs in float.
+    `calibration`: the folder whose promoted INT8 models serve; without one every model runs in float. `codes`: whether
+    bar and 2D codes are looked for.
     """
     from edge_agent.config import Config
     from edge_agent.pipeline import load_pipeline
     from edge_agent.records import Frame
     from edge_agent.settings.backend import BackendConfig
     from edge_agent.settings.calibration import CalibrationConfig
+    from edge_agent.settings.fields import FieldsConfig
     from edge_agent.settings.pipeline import PipelineConfig
 
     detector, recogniser = OUR_MODELS[models]
@@ -48,6 +52,7 @@ def edge_agent(models: str, threads: int, engines: Path, calibration: Path | Non
         backend=BackendConfig(kind="onnxruntime", threads=threads),
         pipeline=PipelineConfig(detector=detector, recogniser=recogniser, encoder=None),
         calibration=CalibrationConfig(directory=calibration),
+        fields=FieldsConfig() if codes else FieldsConfig(codes=()),
     )
     pipeline = load_pipeline(config, engines, float_only=calibration is None)
     if calibration is not None and not any(pipeline.artefacts.values()):
@@ -104,7 +109,7 @@ def peak_mb() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("program", choices=(EDGE_AGENT, CALIBRATED, RAPIDOCR, NO_CLASSIFIER))
+    parser.add_argument("program", choices=(*OURS, RAPIDOCR, NO_CLASSIFIER))
     parser.add_argument("--models", choices=sorted(OUR_MODELS), required=True)
     parser.add_argument("--cpus", required=True, help="the only CPUs to run on, such as 0,1")
     parser.add_argument("--threads", type=int, required=True)
@@ -117,9 +122,10 @@ def main() -> None:
     began = time.perf_counter()
     import cv2
 
-    if arguments.program in (EDGE_AGENT, CALIBRATED):
+    if arguments.program in OURS:
         calibration = arguments.calibration if arguments.program == CALIBRATED else None
-        read = edge_agent(arguments.models, arguments.threads, arguments.engines, calibration)
+        codes = arguments.program != TEXT_ALONE
+        read = edge_agent(arguments.models, arguments.threads, arguments.engines, calibration, codes=codes)
     else:
         read = rapidocr(arguments.models, arguments.threads, arguments.program == RAPIDOCR)
     print(json.dumps({"ready": time.perf_counter() - began}), file=answers, flush=True)
