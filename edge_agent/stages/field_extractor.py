@@ -260,7 +260,7 @@ class FieldExtractor:
             answers = nearest.nearest(texts, candidates, gists)
         except EngineError as exc:
             self._failed(exc)
-            return nearest.without_encoder(texts, candidates), True
+            return nearest.without_encoder(texts, candidates, gists), True
         if self.fault is not None:
             self._try_again(nearest)
         return answers, False

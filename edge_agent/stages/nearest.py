@@ -1,20 +1,23 @@
-"""NearestPrototypes: which field's example phrases a text is most like, by embeddings, shape and what rules half know.
+"""NearestPrototypes: which field's example phrases a text is most like, by embeddings, the pieces of its words, shape
+and what rules half know.
 
 Two opinions are added: the mean cosine to a field's nearest prototypes, which knows the single example, and a logistic
 regression, which knows what sets the fields apart. Both come from the prototypes and one misreading of each, and are
-made at start-up; nothing is trained elsewhere. What is embedded is a text's gist, its words without the digits of its
-value; its shape is that of the whole text.
+made at start-up; nothing is trained elsewhere. What is embedded and cut into pieces is a text's gist, its words without
+the digits of its value; its shape is that of the whole text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from edge_agent.stages import logistic
+from edge_agent.stages.char_ngrams import char_ngrams
 from edge_agent.stages.line_shape import shape
 from edge_agent.stages.misreadings import misread
 from edge_agent.stages.prototype_vectors import PrototypeVectors
@@ -72,8 +75,7 @@ class NearestPrototypes:
         examples = [*phrases, *map(misread, phrases)]
         self._gists = [gist(example) for example in examples]
         self._owners = np.concatenate([owners, owners])
-        self._manners = self._manner(examples)
-        self._manner_weights = logistic.fit(self._manners, self._owners, len(self._names), PENALTY)
+        self._manners = self._manner(examples, self._gists)
         self._embed()
 
     def understands(self, text: str) -> bool:
@@ -88,9 +90,10 @@ class NearestPrototypes:
             return []
         if self._encoder.fingerprint != self._embedded_by:
             self._embed()
-        vectors = self._encoder.encode(texts if gists is None else gists).astype(np.float64)
+        gists = texts if gists is None else gists
+        vectors = self._encoder.encode(gists).astype(np.float64)
         similarities = self._similarities(vectors)
-        scores = SIMILARITY_WEIGHT * similarities + np.hstack([vectors, self._manner(texts)]) @ self._weights
+        scores = SIMILARITY_WEIGHT * similarities + np.hstack([vectors, self._manner(texts, gists)]) @ self._weights
         return [
             self._best(row, score, allowed)
             for row, score, allowed in zip(similarities, scores, candidates, strict=True)
@@ -100,19 +103,28 @@ class NearestPrototypes:
         """Has the encoder embed something that it does not remember; raises EngineError where it cannot."""
         self._encoder.try_out()
 
-    def without_encoder(self, texts: Sequence[str], candidates: Sequence[Candidates]) -> list[Nearest]:
-        """For each text the likeliest among its candidate fields by its shape and what rules know of it."""
-        scores = self._manner(texts) @ self._manner_weights if texts else ()
+    def without_encoder(
+        self, texts: Sequence[str], candidates: Sequence[Candidates], gists: Sequence[str]
+    ) -> list[Nearest]:
+        """For each text the likeliest among its candidate fields by all but the encoder's vectors."""
+        scores = self._manner(texts, gists) @ self._manner_weights if texts else ()
         return [
             self._best(np.ones(len(self._names)), score, allowed)
             for score, allowed in zip(scores, candidates, strict=True)
         ]
 
-    def _manner(self, texts: Sequence[str]) -> Matrix:
-        """(texts, D): all that is known of them but their words: shape, what rules see, and a constant."""
-        return np.stack(
-            [np.concatenate([SHAPE_WEIGHT * shape(text), [0.3], self._evidence(text, self._names)]) for text in texts]
+    @cached_property
+    def _manner_weights(self) -> Matrix:
+        """Fitted where the encoder is out of order, and only then."""
+        return logistic.fit(self._manners, self._owners, len(self._names), PENALTY)
+
+    def _manner(self, texts: Sequence[str], gists: Sequence[str]) -> Matrix:
+        """(texts, D): all that is known of them but their vectors: shape, a constant, word pieces, what rules see."""
+        rows = (
+            (SHAPE_WEIGHT * shape(text), [0.3], char_ngrams(words), self._evidence(text, self._names))
+            for text, words in zip(texts, gists, strict=True)
         )
+        return np.stack([np.concatenate(row) for row in rows])
 
     def _embed(self) -> None:
         self._embedded_by = self._encoder.fingerprint
