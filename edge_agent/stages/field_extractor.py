@@ -89,7 +89,7 @@ MIN_SHARE = 0.3  # of the fields' likenesses; below it a line stays unnamed
 OTHER_BESIDE_A_DATE, EXPIRED = -1.0, -2.0  # nats that speak against these names
 MAX_LINE_CHARS = 300  # of a line that the encoder may name by a value: a longer one is prose
 MAX_CODE_LINES = 64  # of the text of one 2D code
-OUT_OF_ORDER = "the encoder is out of order, lines that need it are named by their shape"
+OUT_OF_ORDER = "the encoder is out of order, lines that need it are named without it"
 MIN_OPEN_LETTERS = 3  # a line with fewer letters says nothing to the encoder
 _DATE_SIGN = re.compile(r"(?<=\w)\s?[./-]\s?(?=\w)")
 

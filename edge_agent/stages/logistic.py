@@ -7,10 +7,12 @@ Nesterov's momentum makes the steps few.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-Matrix = npt.NDArray[np.float64]
+Matrix = npt.NDArray[np.floating[Any]]
 
 STEPS = 120
 
@@ -18,15 +20,15 @@ STEPS = 120
 def fit(features: Matrix, owners: npt.NDArray[np.int64], classes: int, l2: float) -> Matrix:
     """(D, classes): weights of `features` (N, D) for the class that owns each row; small classes weigh more.
 
-    `l2` is the penalty on squared weights beside the mean loss of a row.
+    `l2` is the penalty on squared weights beside the mean loss of a row. All is computed in the features' own dtype.
     """
+    dtype = features.dtype
     counts = np.bincount(owners, minlength=classes)
     shares = (1.0 / np.sqrt(np.maximum(counts, 1)))[owners]
-    shares /= shares.sum()
-    weighted = features * shares[:, None]
-    targets = np.eye(classes)[owners]
-    bound = np.linalg.inv(0.5 * features.T @ weighted + l2 * np.eye(features.shape[1]))
-    weights = ahead = np.zeros((features.shape[1], classes))
+    weighted = features * (shares / shares.sum()).astype(dtype)[:, None]
+    targets = np.eye(classes, dtype=dtype)[owners]
+    bound = np.linalg.inv(0.5 * features.T @ weighted + l2 * np.eye(features.shape[1], dtype=dtype))
+    weights = ahead = np.zeros((features.shape[1], classes), dtype)
     for step in range(STEPS):
         slope = weighted.T @ (probabilities(features @ ahead) - targets) + l2 * ahead
         following = ahead - bound @ slope

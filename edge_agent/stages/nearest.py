@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ from edge_agent.stages.misreadings import misread
 from edge_agent.stages.prototype_vectors import PrototypeVectors
 from edge_agent.stages.text_encoder import TextEncoder
 
-Matrix = npt.NDArray[np.float64]
+Matrix = npt.NDArray[np.floating[Any]]
 
 TOP_K = 5
 MIN_UNDERSTOOD = 0.5  # share of a text's tokens; below it an embedding tells nothing
@@ -91,7 +92,7 @@ class NearestPrototypes:
         if self._encoder.fingerprint != self._embedded_by:
             self._embed()
         gists = texts if gists is None else gists
-        vectors = self._encoder.encode(gists).astype(np.float64)
+        vectors = self._encoder.encode(gists)
         similarities = self._similarities(vectors)
         scores = SIMILARITY_WEIGHT * similarities + np.hstack([vectors, self._manner(texts, gists)]) @ self._weights
         return [
@@ -124,11 +125,11 @@ class NearestPrototypes:
             (SHAPE_WEIGHT * shape(text), [0.3], char_ngrams(words), self._evidence(text, self._names))
             for text, words in zip(texts, gists, strict=True)
         )
-        return np.stack([np.concatenate(row) for row in rows])
+        return np.stack([np.concatenate(row) for row in rows]).astype(np.float32)
 
     def _embed(self) -> None:
         self._embedded_by = self._encoder.fingerprint
-        vectors = self._kept.vectors(self._embedded_by, self._gists, self._encoder.encode).astype(np.float64)
+        vectors = self._kept.vectors(self._embedded_by, self._gists, self._encoder.encode)
         self._vectors = vectors[: len(vectors) // 2]  # of the prototypes themselves
         self._weights = logistic.fit(np.hstack([vectors, self._manners]), self._owners, len(self._names), PENALTY)
 
