@@ -110,7 +110,8 @@ def _element(head: re.Match[str], seen: str) -> tuple[Gs1Printed, int]:
     if split is None or [(one.ai, one.content, one.sound) for one in split] != [(ai, content, True)]:
         flags.append("check_failed")  # such as a month 13, a digit too many, or an identifier that was read wrong
     rest = seen[length:]
-    if any(map(str.isdigit, rest)) and only_quantity(rest) is None:
+    amount = only_quantity(rest)
+    if any(map(str.isdigit, rest)) and (amount is None or amount.flags):
         flags.append("incomplete")  # which may be a lost piece of it
     return Gs1Printed(ai, content, tuple(flags)), length
 

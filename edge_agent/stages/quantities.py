@@ -35,27 +35,65 @@ _UNITS = {
     " 件 颗 瓶 盒 条 块 罐",
 }
 _UNIT_OF = {spelling: unit for unit, spellings in _UNITS.items() for spelling in spellings.split()}
+# what short units are read for; they count behind a phrase, at the text's end
+_BENT_UNIT_OF = {
+    **dict.fromkeys(("m1", "m|", "nl", "n1", "ni"), "ml"),
+    **dict.fromkeys(("el", "e1", "c1"), "cl"),
+    **dict.fromkeys(("kq", "k9"), "kg"),
+    **dict.fromkeys(("mq", "m9"), "mg"),
+    "q": "g",
+    "pes": "pcs",
+    "9": "g",
+    **dict.fromkeys("1i|", "l"),
+}
 METRIC = frozenset({"mg", "g", "kg", "ml", "cl", "dl", "l"})
 _COMPOUND = frozenset({("lb", "oz"), ("gal", "qt"), ("gal", "fl oz"), ("qt", "fl oz"), ("pt", "fl oz")})
 _FRACTIONS = {"½": 0.5, "¼": 0.25, "¾": 0.75}
 _IDEOGRAPH_UNITS = "|".join(sorted((u for u in _UNIT_OF if ord(u[0]) > 0x2E7F), key=lambda u: (-len(u), u)))
 
 _REAL_NUMBER = r"(?:[0-9]{1,3}(?:[ ,.'][0-9]{3}){1,2}(?:[.,][0-9]{1,2})?|[0-9]{1,6}(?:[.,][0-9]{1,3})?)"
-_LIKELY_NUMBER = r"[0-9OIlZASB|]{1,5}(?:[.,][0-9OIlZASB|]{1,3})?"
+_LIKELY_DIGIT = "[0-9OoDQIlZASBTG|]"
+_LIKELY_NUMBER = rf"{_LIKELY_DIGIT}{{1,5}}(?:[.,]{_LIKELY_DIGIT}{{1,3}})?"
+_ALONE = r"(?<![\w.,/-])"
+# the space between them lost: Bag of500g; a digit alone may be one of the word's letters: Vani1le
+_BEHIND_A_WORD = r"(?<=[a-zß-ÿ]{2})(?=[0-9]{2}|[0-9](?:\s|[kK]))"
+_BEHIND_A_DOT = r"(?<=\.)(?<!\w\.\w\.)(?=[^.,]{1,5}[.,])"  # which was a colon: no number has two: Vol.0.75 L
 _NO_PIECE = r"(?<!\b[0-9][.,]\s)(?<!\b[0-9]{2}[.,]\s)"  # in `1. 25 kg` 25 is a piece of the number
 _UNIT = rf"(?P<unit>[fF][lLI1|]\.?\s?[oO][zZ]|{_IDEOGRAPH_UNITS}|[^\W\d_]{{1,16}})"
 
 
-def _pattern(number: str, behind: str, ahead: str = "") -> re.Pattern[str]:
+def _pattern(number: str, behind: str, ahead: str = _ALONE, unit: str = _UNIT, digit: str = "[0-9]") -> re.Pattern[str]:
     return re.compile(
-        rf"(?<![\w.,/-]){_NO_PIECE}{ahead}(?:(?P<count>[0-9]{{1,4}})\s?[x×X*]\s?)?(?P<number>{number})?(?P<part>[½¼¾])?\s?{_UNIT}{behind}"
+        rf"{ahead}{_NO_PIECE}(?:(?P<count>{digit}{{1,4}})\s?[x×X*]\s?)?(?P<number>{number})?(?P<part>[½¼¾])?\s{{0,2}}{unit}{behind}"
     )
 
 
-_STRICT = _pattern(_REAL_NUMBER, r"(?!\w)", r"(?=[0-9½¼¾])")
-_LOOSE = _pattern(_LIKELY_NUMBER, r"(?:(?!\w)|(?=[lI|][0-9]))")
+# a strength may be glued to it: L13.5%, Ll3,5%
+_UNIT_S_END = r"(?:(?!\w)|(?<![LlI|][lI|])(?=[0-9][0-9.,]{0,4}\s?%)|(?=[lI|][0-9]))"
+_BENT_UNIT = r"(?P<unit>[mn][lL1iI|]|[kKm][q9]|q|[ce][lL1]|pes)"
+_STRICT = _pattern(_REAL_NUMBER, r"(?!\w)", rf"{_ALONE}(?=[0-9½¼¾])")
+_TEXT_S_END = r"(?=\W*$)"
+_TEXT_S_BEGIN = r"\A[\s:.=-]*"
+_BENT_UNITS = (
+    *(
+        _pattern(_LIKELY_NUMBER, r"(?=\s?e?\W*$)", ahead, _BENT_UNIT, _LIKELY_DIGIT)
+        for ahead in (_ALONE, _BEHIND_A_WORD)
+    ),
+    _pattern(_LIKELY_NUMBER, _TEXT_S_END, _TEXT_S_BEGIN, r"(?<=[05OoD] )(?P<unit>9)"),  # 250 9, 0,75 I
+    _pattern(_LIKELY_NUMBER, _TEXT_S_END, _TEXT_S_BEGIN, r"(?:(?<=[.,][0-9] )|(?<=[.,][0-9]{2} ))(?P<unit>[1I|])"),
+)
+# Behind a phrase, the surer ones first.
+_LOOSE = (
+    _pattern(_LIKELY_NUMBER, _UNIT_S_END, digit=_LIKELY_DIGIT),
+    _pattern(_REAL_NUMBER, _UNIT_S_END, rf"{_BEHIND_A_DOT}(?=[0-9])"),
+    _pattern(_REAL_NUMBER, _TEXT_S_END, _BEHIND_A_WORD),
+    *_BENT_UNITS,
+)
+_PIECE_BEFORE = re.compile(r"(?<!\w)[0-9]{1,3}[.,]?\s{1,2}$")  # of the number: (29 8 g), 0,7 5 l
+_LETTERED = re.compile(r"\s*[:.=]?\s*([SIZB][SIZBOl]{0,2})\s?(L|ml|mL|kg|g)")
+_LETTER = re.compile(r"[^\W\dI_]")
 _BARE_COUNT = re.compile(r"\s*[:.=]?\s*([0-9]{1,6}|[0-9]{1,3}(?:[.,' ][0-9]{3})+)\s*")  # nobody counts to thousandths
-_STRENGTH = re.compile(r"[0-9]{1,3}(?:[.,][0-9]{1,2})?\s?%(?:\s?vol\b)?", re.IGNORECASE)
+_STRENGTH = re.compile(r"[0-9l|]{1,3}(?:[.,][0-9]{1,2})?\s?%(?:\s?v[oa0][l1|i]\b)?", re.IGNORECASE)
 _ESTIMATED = frozenset("eEcC")  # what is read for the estimated sign
 
 
@@ -74,9 +112,15 @@ class Quantity:
 def find_quantities(text: str, *, keyed: bool) -> tuple[Quantity, ...]:
     """Quantities in a clean text. `keyed`: behind a phrase such as NET WT, where misread digits are mended."""
     found = [q for match in _STRICT.finditer(text) if (q := _quantity(match, repaired=False)) is not None]
-    if not found and keyed:
-        found = [q for match in _LOOSE.finditer(text) if (q := _quantity(match, repaired=True)) is not None]
-    return tuple(_compounds(text, found))
+    ways = iter(_LOOSE if keyed else ())
+    while not found and (way := next(ways, None)) is not None:
+        found = [q for match in way.finditer(text) if (q := _quantity(match, repaired=True)) is not None]
+    return tuple(_compounds(text, [_with_piece_before(text, q) for q in found] if keyed else found))
+
+
+def _with_piece_before(text: str, found: Quantity) -> Quantity:
+    lost = _PIECE_BEFORE.search(text[max(0, found.start - 8) : found.start]) is not None
+    return replace(found, flags=(*found.flags, "incomplete")) if lost else found
 
 
 def _compounds(text: str, found: list[Quantity]) -> Iterator[Quantity]:
@@ -100,7 +144,7 @@ def _compounds(text: str, found: list[Quantity]) -> Iterator[Quantity]:
 def only_quantity(text: str) -> Quantity | None:
     """The quantity that is all a text says (`500 g e`, `0,7 l 40 % vol`, `16 oz (454 g)`), the metric one of two."""
     found = find_quantities(text, keyed=True)
-    if not found:
+    if not found or not all(_LETTER.search(text, q.start, q.end) for q in found):
         return None
     beside = list(text)
     for quantity in found:
@@ -115,7 +159,12 @@ def best_quantity(found: tuple[Quantity, ...]) -> Quantity:
 
 
 def bare_count(text: str) -> Quantity | None:
-    """A number alone behind a phrase that counts (QTY: 24): pieces, flagged `unit_assumed`."""
+    """A number alone behind a phrase that counts (QTY: 24): pieces, flagged `unit_assumed`; or one of letters alone
+    before a unit (Volume SL), flagged `repaired`."""
+    if (letters := _LETTERED.fullmatch(text)) is not None:
+        unit, _ = _unit(letters[2], bent=False)
+        count = int(letters[1].translate(DIGIT_OF))
+        return Quantity(f"{count} {unit}", str(unit), letters.start(1), letters.end(), ("repaired",)) if count else None
     match = _BARE_COUNT.fullmatch(text)
     if match is None:
         return None
@@ -127,31 +176,41 @@ def _quantity(match: re.Match[str], *, repaired: bool) -> Quantity | None:
     number, part = match["number"], match["part"]
     if not (number or part):
         return None
-    unit, bent = _unit(_without_estimated(match))
+    unit, bent = _unit(_without_estimated(match), bent=match.re in _BENT_UNITS)
     if unit is None:
         return None
-    glued = match.string[match.end() : match.end() + 1].isalnum()  # 0.75 Ll3,5%: where the unit ends is a guess
-    flags: tuple[str, ...] = ("repaired",) if bent or glued else ()
-    if repaired and number and not number.replace(",", "").replace(".", "").isdigit():
-        if not any(c.isdigit() for c in number):
+    start = match.end() - len(match[0].lstrip(" :.=-"))
+    before, behind = match.string[max(0, start - 1) : start], match.string[match.end() : match.end() + 1]
+    # 0.75 Ll3,5%, bagS500g: where the amount begins or ends is a guess
+    glued = repaired and (behind.isalnum() or before == "." or before.translate(DIGIT_OF).isdigit())
+    digits = f"{match['count'] or ''}{number or ''}".replace(",", "").replace(".", "")
+    if repaired and digits and not digits.replace(" ", "").replace("'", "").isdigit():
+        if not any(map(str.isdigit, digits)):
             return None
-        number, flags = number.translate(DIGIT_OF), ("repaired",)
-    readings = list(_readings(number or "0"))
+        bent = True
+    number, count = (number or "0").translate(DIGIT_OF), (match["count"] or "").translate(DIGIT_OF)
+    readings = [] if _is_cut(number, part) else list(_readings(number))
     if not readings:
         return None
+    flags: tuple[str, ...] = ("repaired",) if bent or glued else ()
     amounts = [_plain(reading + _FRACTIONS.get(part, 0.0)) for reading in readings]
-    prefix = f"{int(match['count'])} x " if match["count"] else ""
+    prefix = f"{int(count)} x " if count else ""
     values = [f"{prefix}{amount} {unit}" for amount in amounts]
     if len(values) > 1:
         flags += ("ambiguous",)
-    return Quantity(values[0], unit, match.start(), match.end(), flags, values[1] if len(values) > 1 else None)
+    return Quantity(values[0], unit, start, match.end(), flags, values[1] if len(values) > 1 else None)
+
+
+def _is_cut(number: str, part: str | None) -> bool:
+    """Whether the head of a number must be lost: 00 g, 001 l; nobody sells nothing."""
+    return (number[0] == "0" and number[1:2].isdigit()) or (not part and not number.strip("0.,"))
 
 
 def _without_estimated(match: re.Match[str]) -> str:
-    """The unit as seen, without the estimated sign that is glued to it, and it to the number: `500ge`."""
+    """The unit as seen, without the estimated sign that is glued to it: `500ge`, `330 mle`; but `12 le` is French."""
     seen = match["unit"]
-    glued = match.string[match.start("unit") - 1].isdigit() and seen[-1] in "eE" and seen[:-1].lower() in METRIC
-    return seen[:-1] if glued else seen
+    glued = match.string[match.start("unit") - 1].isdigit() or seen[0] not in "lL"
+    return seen[:-1] if glued and seen[-1] in "eE" and seen[:-1].lower() in METRIC else seen
 
 
 def _readings(number: str) -> Iterator[float]:
@@ -175,8 +234,9 @@ def _readings(number: str) -> Iterator[float]:
 
 
 @lru_cache(maxsize=1024)
-def _unit(seen: str) -> tuple[str | None, bool]:
-    """The canonical unit and whether a letter had to be mended (only in words of five letters and more)."""
+def _unit(seen: str, *, bent: bool) -> tuple[str | None, bool]:
+    """The canonical unit and whether a letter had to be mended: in words of five letters and more, and in what may be
+    a `bent` short unit."""
     word = unaccented(seen)
     if re.fullmatch(r"f[l1i|]\.?\s?oz", word):
         return "fl oz", False
@@ -184,6 +244,8 @@ def _unit(seen: str) -> tuple[str | None, bool]:
         return _UNIT_OF[word], False
     if word == "mi":  # mI, a small L read as a capital i
         return ("ml", True) if seen == "mI" else (None, False)
+    if bent and word in _BENT_UNIT_OF:
+        return _BENT_UNIT_OF[word], True
     near = {_UNIT_OF[u] for u in _UNIT_OF if len(u) >= 5 and Levenshtein.distance(u, word, score_cutoff=1) <= 1}
     return (near.pop(), True) if len(word) >= 5 and len(near) == 1 else (None, False)
 

@@ -31,6 +31,11 @@ from edge_agent.stages.quantities import bare_count, best_quantity, find_quantit
         ("12 FL. OZ.", "12 fl oz"),
         ("NET WT 2 LB. 3 OZ.", "35 oz"),
         ("2 lb 3 oz (992 g)", "992 g"),
+        ("330 mle", "330 ml"),
+        ("180 ge", "180 g"),
+        ("750  ml", "750 ml"),
+        ("Bag of500g", "500 g"),
+        ("0.75 L 13.5% v0l", "0.75 l"),
     ],
 )
 def test_quantities_are_spelled_one_way(text: str, value: str) -> None:
@@ -46,7 +51,25 @@ def test_thousands_or_decimals_is_ambiguous() -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("I.5L", "1.5 l"), ("A73ml", "473 ml"), ("100toblets", "100 pcs"), ("0.75 Ll3,5% vol", "0.75 l")],
+    [
+        ("I.5L", "1.5 l"),
+        ("A73ml", "473 ml"),
+        ("100toblets", "100 pcs"),
+        ("0.75 Ll3,5% vol", "0.75 l"),
+        ("0.75 L13.5% val", "0.75 l"),
+        ("Vol.0.75L", "0.75 l"),
+        ("75o g", "750 g"),
+        ("o,5 l", "0.5 l"),
+        ("6 x330 m1", "6 x 330 ml"),
+        ("Gx 250 nl", "6 x 250 ml"),
+        ("2,5 kq", "2.5 kg"),
+        (": 250 9", "250 g"),
+        ("0,75 I", "0.75 l"),
+        ("33 el", "33 cl"),
+        ("You qet250grams", "250 g"),
+        ("Makc2 lltres", "2 l"),
+        ("size250m1", "250 ml"),
+    ],
 )
 def test_misread_number_or_unit_is_mended_and_flagged(text: str, value: str) -> None:
     (found,) = find_quantities(text, keyed=True)
@@ -82,6 +105,22 @@ def test_what_else_stands_beside_it_may_be_a_piece_of_it(text: str) -> None:
     assert only_quantity(text) is None
 
 
+@pytest.mark.parametrize(("text", "value"), [("(29 8 g)", "8 g"), ("0,7 5 l", "5 l"), ("1 80 ge", "80 g")])
+def test_digits_before_an_amount_may_be_a_piece_of_it(text: str, value: str) -> None:
+    (found,) = find_quantities(text, keyed=True)
+    assert (found.value, found.flags) == (value, ("incomplete",))
+
+
+@pytest.mark.parametrize("text", ["0 g", "00 g", "0,0 l", "001l", "12 le", "5 el perro", "Vani1le", "Tanda3398I"])
+def test_what_nobody_sells_gives_none_even_behind_a_phrase(text: str) -> None:
+    assert find_quantities(text, keyed=True) == ()
+
+
+@pytest.mark.parametrize("text", ["250 9", "90 9", "0,5 1", "Zimmer 250 9", "Serie 0,5 I"])
+def test_numbers_alone_are_no_amount_without_a_phrase(text: str) -> None:
+    assert only_quantity(text) is None
+
+
 def test_pints_and_ounces_together_are_no_amount_that_is_known() -> None:
     (found,) = find_quantities("1 PT 0.9 FL OZ", keyed=False)
     assert (found.value, found.flags) == ("1 pt", ("incomplete",))
@@ -98,3 +137,10 @@ def test_bare_count_is_pieces_and_says_that_it_assumes() -> None:
     assert bare_count("24 g") is None
     grouped = bare_count(" 1,000")
     assert grouped is not None and grouped.value == "1000 pcs"
+
+
+def test_amount_of_letters_alone_counts_before_a_unit_and_says_so() -> None:
+    found = bare_count(" SL")
+    assert found is not None
+    assert (found.value, found.flags) == ("5 l", ("repaired",))
+    assert bare_count(" OL") is None
