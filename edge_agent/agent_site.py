@@ -27,7 +27,7 @@ class AgentSite:
         """What was read so far, and how cameras and pipeline are."""
         agent = self._agent
         cameras = {camera.name: camera.status().state for camera in agent.cameras}
-        # a disk that fails, a hot day and a catalogue that is being made ready are no fault of a configuration
+        # a disk that fails, a hot day, a catalogue's file and the time that it takes are no fault of a configuration
         faults = (agent.outbox.fault, agent.pipeline.catalogue.fault)
         excused = agent.cooling.level > 0 or any(fault is not None for fault in faults)
         state = "running" if agent.told[0] == "degraded" and excused else agent.told[0]

@@ -198,10 +198,7 @@ class Pipeline:
             self.detector.begin(self._views(following)[0].image)
 
     def tune(self, config: Config) -> None:
-        """From the next frame on, as the LIVE keys among these say; the others need a new pipeline.
-
-        ConfigError, and all stays as it is, where the catalogue's file cannot be read.
-        """
+        """From the next frame on, as the LIVE keys among these say; the others need a new pipeline."""
         self.catalogue.take(config.catalogue)
         settings = config.pipeline
         self.rois = {name: camera.rois for name, camera in config.cameras.items()}
@@ -343,7 +340,7 @@ def load_pipeline(
     cv2.setNumThreads(1)  # its pool would spin against the engines' own: 1.3x slower on 2 cores
     settings = config.pipeline
     catalogue = CatalogueInUse()
-    catalogue.take(config.catalogue)  # first: it is made ready while engines are loaded
+    catalogue.begin(config.catalogue)  # first: it is made ready while engines are loaded
     backend = load_backend(config.backend, models_dir, report, serve_while_building=serve_while_building)
     with ExitStack() as opened:
         opened.callback(backend.close)

@@ -68,13 +68,16 @@ class Device:
         self.config = folder / "config.yaml"
         # as little work as does: the tests share the processor with it
         left = {"kind": "folder", "source": str(label_folder(folder / "left", 2)), "loop": True, "max_fps": 5}
-        allowed = ["backend", "cameras", "fields", "log", "pipeline", "telemetry"]
+        allowed = ["backend", "cameras", "catalogue.names", "fields", "log", "pipeline", "telemetry"]
+        self.catalogue = folder / "products.txt"
+        self.catalogue.write_text("Rye Crisps\n", encoding="utf-8")
         settings = {
             "device_id": "press7",
             "mqtt": {"port": port, "reconnect_min_s": 0.2},
             "backend": {"threads": 1},
             "pipeline": LIGHT,
             "cameras": {"left": left, **(more_cameras or {})},
+            "catalogue": {"file": str(self.catalogue)},
             "telemetry": {"interval_s": 0.5},
             "outbox": {"path": str(folder / "outbox.db")},
             # how fast frames are read depends on what else this machine does: the pace is judged elsewhere, and two
@@ -158,6 +161,15 @@ class Device:
         began = self.wait_results()["captured_mono"]
         wait_until(lambda: bool(self.results()[-1]["captured_mono"] - began > 3.5), "readings to compare with", 60)
 
+    def wait_health(self, pipeline: str, reason: str = "") -> None:
+        wait_until(
+            lambda: (
+                (health := last(self.observer, "health"))["pipeline"] == pipeline and reason in str(health["reason"])
+            ),
+            f"{pipeline} {reason}",
+            60,
+        )
+
     def started_at(self) -> str:
         """When the process that is online began."""
         wait_until(lambda: last(self.observer, "status").get("state") == "online", "online", 60)
@@ -201,6 +213,17 @@ def press(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Press]:
             finally:
                 process.kill()
     broker.stop()
+
+
+@contextmanager
+def damaged(file: Path) -> Iterator[None]:
+    """Inside, it is no text."""
+    text = file.read_bytes()
+    file.write_bytes(b"\xff\xfe")
+    try:
+        yield
+    finally:
+        file.write_bytes(text)
 
 
 @pytest.fixture
@@ -304,17 +327,22 @@ def test_nonsense_and_forbidden_things_change_nothing(device: Device) -> None:
 
 
 def test_live_configuration_is_applied_without_a_restart_and_kept_for_the_next_one(device: Device) -> None:
+    """Or taken back, even if the file of the catalogue that is to return was damaged meanwhile."""
     active, began = device.active_version(), device.started_at()
     harmful, good = device.next_version(), device.next_version()
     device.wait_figures()
-    device.desire(harmful, "t-5", pipeline={"min_confidence": 0.9999, "no_text_interval_s": 0.01})
+    blind = {"min_confidence": 0.9999, "no_text_interval_s": 0.01}
+    device.desire(harmful, "t-5", pipeline=blind, catalogue={"names": ["Oat Bar"]})
     device.wait_report(202, harmful)
-    device.wait_reading(harmful, 3)
-    assert [each for each in device.results() if each["config_version"] == harmful][-1]["lines"] == []
-    # text is gone, as it was wished for, and that is what the trial notices
-    assert "text was found in 0% of the frames" in device.wait_report(500, harmful)["detail"]
+    with damaged(device.catalogue):
+        device.wait_reading(harmful, 3)
+        assert [each for each in device.results() if each["config_version"] == harmful][-1]["lines"] == []
+        # text is gone, as it was wished for, and that is what the trial notices
+        assert "text was found in 0% of the frames" in device.wait_report(500, harmful)["detail"]
+        device.wait_health("degraded", "products.txt cannot be read")
     device.desire(good, "t-6", pipeline={"min_confidence": 0.4})
     device.wait_report(200, good)
+    device.wait_health("running")
     assert device.started_at() == began
     assert device.reports(harmful, good) == [
         (202, harmful, "t-5", active),

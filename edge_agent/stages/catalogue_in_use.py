@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 
+from edge_agent.errors import ConfigError
 from edge_agent.settings.catalogue import CatalogueConfig
 from edge_agent.stages.catalogue import Catalogue, Product, read_products
 
+log = logging.getLogger(__name__)
+
 AT_ONCE = 2000  # products: so many are ready within a tenth of a second, and nothing waits for them
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Settings, and the products that they gave."""
+
+    config: CatalogueConfig
+    products: Sequence[Product]
 
 
 class CatalogueInUse:
@@ -17,20 +30,43 @@ class CatalogueInUse:
 
     def __init__(self) -> None:
         self.now = Catalogue(())
-        self._config = CatalogueConfig()
+        self._taken = self._before = Taken(CatalogueConfig(), ())
+        self._unread: str | None = None
         self._coming: tuple[int, Future[Catalogue]] | None = None
 
+    def begin(self, config: CatalogueConfig) -> None:
+        """As `take`, for start-up: ConfigError, and nothing is changed, where its file cannot be read or holds too
+        much."""
+        self._put(Taken(config, read_products(config.names, config.file)))
+
     def take(self, config: CatalogueConfig) -> None:
-        """Puts what `config` says to use: at once, or when it is ready. ConfigError, and nothing is changed, where its
-        file cannot be read or holds too much."""
-        if config == self._config:
+        """Puts what `config` says to use: at once, or when it is ready.
+
+        Where its file cannot be read or holds too much, what it held serves, if that was in use before the one in use,
+        else that one goes on; `fault` says so until another take can read it.
+        """
+        if config == self._taken.config and self._unread is None:
             return
-        products = read_products(config.names, config.file)
-        self._config, self._coming = config, None
-        if len(products) <= AT_ONCE:
-            self.now = Catalogue(products)
+        try:
+            taken, self._unread = Taken(config, read_products(config.names, config.file)), None
+        except ConfigError as exc:
+            known = self._before if config == self._before.config else self._taken
+            taken, self._unread = Taken(config, known.products), str(exc)
+            log.error("%s", self.fault)  # noqa: TRY400
+        self._put(taken)
+
+    def _put(self, taken: Taken) -> None:
+        serving = self._taken.products
+        if taken.config != self._taken.config:
+            self._before = self._taken
+        self._taken = taken
+        if taken.products is serving:
+            return
+        self._coming = None
+        if len(taken.products) <= AT_ONCE:
+            self.now = Catalogue(taken.products)
         else:
-            self._coming = len(products), _begun(products)
+            self._coming = len(taken.products), _begun(taken.products)
 
     def attend(self, *, wait: bool = False) -> None:
         """Puts to use what has become ready; for between two frames. `wait`: what is not is waited for."""
@@ -40,10 +76,12 @@ class CatalogueInUse:
     @property
     def fault(self) -> str | None:
         """What is not as the settings say, in words; None where all is."""
-        if self._coming is None:
-            return None
-        before = f"the {len(self.now.products)} of before serve" if self.now.products else "lines are held against none"
-        return f"the {self._coming[0]} products of the catalogue are being made ready, until then {before}"
+        faults = [] if self._unread is None else [f"{self._unread}; mend it and restart, what was read before serves"]
+        if self._coming is not None:
+            serving, count = len(self.now.products), self._coming[0]
+            before = f"the {serving} of before serve" if serving else "lines are held against none"
+            faults.append(f"the {count} products of the catalogue are being made ready, until then {before}")
+        return "; ".join(faults) or None
 
 
 def _begun(products: Sequence[Product]) -> Future[Catalogue]:

@@ -60,14 +60,39 @@ def test_newest_of_several_catalogues_is_the_one_that_counts(tmp_path: Path) -> 
     )
 
 
-def test_catalogue_that_is_refused_changes_nothing_and_may_be_tried_again(tmp_path: Path) -> None:
+def test_start_with_a_file_that_cannot_be_read_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    catalogue = CatalogueInUse()
+    catalogue.take(SHORT)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        catalogue.begin(CatalogueConfig(file=tmp_path / "products.txt"))
+    assert (names(catalogue, "Rye Crisps"), catalogue.fault) == ("Rye Crisps", None)
+
+
+def test_what_is_in_use_goes_on_where_a_file_cannot_be_read_until_it_can(tmp_path: Path) -> None:
     catalogue = CatalogueInUse()
     catalogue.take(SHORT)
     missing = CatalogueConfig(file=tmp_path / "products.txt")
     for _ in range(2):
-        with pytest.raises(ConfigError, match="cannot be read"):
-            catalogue.take(missing)
-        assert (names(catalogue, "Rye Crisps"), catalogue.fault) == ("Rye Crisps", None)
+        catalogue.take(missing)
+        assert "products.txt cannot be read" in (catalogue.fault or "")
+        assert names(catalogue, "Rye Crisps") == "Rye Crisps"
     a_long_one(tmp_path / "products.txt", 3)
     catalogue.take(missing)
-    assert (names(catalogue, "Rye Crisps"), names(catalogue, "Widget TD-2")) == (None, "2")
+    assert (names(catalogue, "Rye Crisps"), names(catalogue, "Widget TD-2"), catalogue.fault) == (None, "2", None)
+
+
+@pytest.mark.parametrize("count", [3, AT_ONCE + 1])
+def test_catalogue_that_returns_is_had_from_memory_where_its_file_was_damaged_meanwhile(
+    tmp_path: Path, count: int
+) -> None:
+    catalogue, path = CatalogueInUse(), tmp_path / "products.txt"
+    long = a_long_one(path, count)
+    catalogue.begin(long)
+    catalogue.take(SHORT)
+    path.write_bytes(b"\xff\xfe\x00 no text")
+    catalogue.take(long)
+    catalogue.attend(wait=True)
+    assert (names(catalogue, "Widget TD-2"), names(catalogue, "Rye Crisps")) == ("2", None)
+    assert "expected text in UTF-8; mend it and restart" in (catalogue.fault or "")
+    catalogue.take(SHORT)
+    assert (names(catalogue, "Rye Crisps"), catalogue.fault) == ("Rye Crisps", None)
