@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 Matrix = npt.NDArray[np.floating[Any]]
 
-STEPS = 120
+STEPS = 60  # twice as many change no line of ours
 
 
 def fit(features: Matrix, owners: npt.NDArray[np.int64], classes: int, l2: float) -> Matrix:

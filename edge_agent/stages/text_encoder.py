@@ -129,15 +129,16 @@ class TextEncoder:
         return _unit(sums)
 
     def _inferred(self, windows: list[tuple[list[int], list[int]]]) -> Vectors:
-        order = sorted(range(len(windows)), key=lambda i: len(windows[i][0]))
-        rows: list[Vectors] = [np.zeros(0, np.float32)] * len(windows)
-        for at in range(0, len(order), MAX_BATCH):
-            batch = order[at : at + MAX_BATCH]
-            feed = feed_of([windows[i] for i in batch], self._inputs, self._ladder)
+        """One vector a window; windows of the same tokens, as an uncased vocabulary has many, are computed once."""
+        tokens = [tuple(ids) for ids, _ in windows]
+        distinct = sorted(dict(zip(tokens, windows, strict=True)).items(), key=lambda item: len(item[0]))
+        rows: dict[tuple[int, ...], Vectors] = {}
+        for at in range(0, len(distinct), MAX_BATCH):
+            batch = distinct[at : at + MAX_BATCH]
+            feed = feed_of([window for _, window in batch], self._inputs, self._ladder)
             vectors = self._vectors(self._engine.infer(feed), feed)
-            for i, vector in zip(batch, vectors, strict=True):
-                rows[i] = vector
-        return np.stack(rows)
+            rows.update((ids, vector) for (ids, _), vector in zip(batch, vectors, strict=True))
+        return np.stack([rows[ids] for ids in tokens])
 
     def _vectors(self, outputs: dict[str, npt.NDArray[Any]], feed: dict[str, npt.NDArray[Any]]) -> Vectors:
         output = np.asarray(outputs[self._output], np.float32)
