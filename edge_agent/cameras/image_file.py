@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,7 +40,9 @@ _UPRIGHT: dict[int, Callable[[Array], Array]] = {
 def read_image_file(path: Path, max_pixels: int, bit_depth: int | None = None) -> Image:
     """The image in `path`, as `decode_image` gives it; raises FrameError naming the file and what is wrong."""
     try:
-        _check_bytes(path.stat().st_size, max_pixels)
+        status = path.stat()
+        _check_regular(status.st_mode)
+        _check_bytes(status.st_size, max_pixels)
         return decode_image(path.read_bytes(), max_pixels, bit_depth)
     except OSError as exc:
         raise FrameError(f"{path.name!r} cannot be read: {exc.strerror}") from exc
@@ -89,11 +92,17 @@ def is_image(path: Path) -> bool:
     if suffix in VIDEO_SUFFIXES:
         return False
     try:
+        _check_regular(path.stat().st_mode)
         with path.open("rb") as file:
             read_header(file.read(HEAD_BYTES))
     except (FrameError, OSError):
         return False
     return True
+
+
+def _check_regular(mode: int) -> None:
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # reading tells of a folder
+        raise FrameError("is a pipe, socket or device; expected a file")  # a pipe would be waited for
 
 
 def _check_bytes(size_bytes: int, max_pixels: int) -> None:

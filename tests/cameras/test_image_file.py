@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import resource
 import struct
 import time
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import pytest
 from PIL import Image as Pillow
 
-from edge_agent.cameras.image_file import decode_image, read_image_file
+from edge_agent.cameras.image_file import decode_image, is_image, read_image_file
 from edge_agent.cameras.image_header import read_header
 from edge_agent.errors import FrameError
 
@@ -285,6 +286,14 @@ def test_missing_file_and_folder_are_refused_by_name(tmp_path: Path) -> None:
         read_image_file(tmp_path / "nowhere.png", MAX_PIXELS)
     with pytest.raises(FrameError, match="cannot be read: Is a directory"):
         read_image_file(tmp_path, MAX_PIXELS)
+
+
+@pytest.mark.parametrize("name", ["pipe.png", "pipe"])
+def test_pipe_is_refused_and_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(FrameError, match=f"'{name}': is a pipe, socket or device; expected a file"):
+        read_image_file(tmp_path / name, 10_000)
+    assert is_image(tmp_path / name) == name.endswith(".png"), "an ending is enough, and nothing else is opened"
 
 
 def test_file_of_too_many_bytes_is_not_even_read(tmp_path: Path) -> None:
