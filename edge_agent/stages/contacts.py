@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 
 import phonenumbers
 
@@ -16,19 +18,32 @@ _ENDINGS = frozenset(
     " my th id ph vn ae sa il tr ru ua pl cz sk hu ro bg gr hr si rs dk se no fi ee lv lt is io app shop store dev ai"
     " tv me edu gov int online site tech cc world food bio coop health care wine beer coffee".split()
 )
+_NAME, _ENDING = r"[\w-]{4,63}", r"[a-z]{2,6}\b"
 _WEB = re.compile(
-    r"(?:(?P<scheme>h[tf]{1,2}p?[s5]?)\s?[:;.,]?\s?[/1lI|]{1,2}\s?(?P<w>w{2,3}\.)?"
-    r"|(?P<www>\bw{3}\s?[.,]\s?|w{3}\.|\b[wv]{2,3}[.,](?=[\w-]{4,63}[.,][a-z]{2,6}\b)))",
+    r"(?:h[tf]{1,2}p?[s5]?\s?[:;.,]?\s?[/1lI|]{1,2}\s?(?:w{2,3}\.)?"
+    rf"|\bw{{3}}\s?[.,]\s?|w{{3}}\.|\bw{{3}}(?={_NAME}\.{_ENDING})"
+    rf"|[wv]{{3}}[.,](?={_NAME}\s?[.,]{_ENDING})|\b[wv]{{2}}[.,](?={_NAME}[.,]{_ENDING}))",
     re.IGNORECASE,
 )
-_HOST_PATH = re.compile(r"[\w-]{1,63}(?:[.,][\w-]{1,63}){1,5}(?::[0-9]{2,5})?(?:/[^\s<>\"(),;]{0,200})?")
-_MAIL = re.compile(
-    r"(?P<name>[\w.+-]{1,64})(?P<at>\s?(?:@|[(\[]at[)\]])\s?)(?P<host>[\w-]{1,63}(?:[.,][\w-]{1,63}){1,5})"
-)
-_AT = re.compile(r"\s?(?:@|[(\[]at[)\]])")
+_PLAIN_HEAD = re.compile(r"https?://(?:www\.)?|www\.", re.IGNORECASE)
+_HOST = r"[\w-]{1,63}(?:[.,][\w-]{1,63}){1,5}"
+_PATH = r"(?:/[^\s<>\"(),;]{0,200})?"
+_MAIL_HOST, _WEB_HOST = re.compile(_HOST), re.compile(rf"{_HOST}(?::[0-9]{{2,5}})?{_PATH}")
+_AT = re.compile(r"\s?(?:@|[(\[]at[)\]])\s?")
+_NAME_BEFORE = re.compile(r"[\w.+-]{1,64}\Z")
 _TRUNK = re.compile(r"(?<=[0-9 ])\(0\)")  # of +49 (0)40 5550: dialled within the country alone
-_BARE_HOST = re.compile(r"[a-zA-Z0-9][\w-]{1,62}(?:\.[\w-]{1,63}){0,3}\.[a-z]{2,10}(?:/[^\s<>\"(),;]{0,200})?")
-_PHONE = re.compile(r"(?<![\w])(?:\+|00|\()?[0-9OIlZSB|](?:[ ()/.-]{0,2}[0-9OIlZSB|]){6,15}(?![\w])")
+_PIECE = re.compile(r"[^\s<>\"();]{1,200}")
+_MAYBE_ENDING = re.compile(r"\.[a-z]{2,3}\Z", re.IGNORECASE)  # bent, such as .eom; two letters can still complete it
+_BARE_WORD = re.compile(r"[^\s,;:()<>]{4,253}")
+_BARE_HOST = re.compile(rf"[a-zA-Z0-9][\w-]{{1,62}}(?:\.[\w-]{{1,63}}){{0,3}}\.[a-z]{{2,10}}{_PATH}")
+_COMMA_HOST = re.compile(r"[\s:]*([a-z][a-z0-9-]{3,62},(?:com|net|org))\s*")
+_FIRST = frozenset({"co", "com", "org", "net", "ac"})  # endings that countries have within their own
+_COUNTRY_BEHIND = re.compile(r"\s?[.,]([a-z]{2})(?![\w-])")
+_COUNTRY_GLUED = re.compile(r"\.(com?)(uk|au|nz|za|jp|br|mx|kr|sg|tr)\Z")
+# Letters that digits are seldom read as count beside a digit alone: not the D of D-20095, the T of 2026-11-30T12:00.
+_DIGIT = "(?:[0-9OIlZSB|]|(?<!-[0-9]{2})(?:(?<=[0-9])[oDQGTA]|[oDQGTA](?=[0-9])))"
+_PHONE = re.compile(rf"(?<![\w])(?:\+{_DIGIT}|(?:00|\()?[0-9OIlZSB|])(?:[ ()/.-]{{0,2}}{_DIGIT}){{6,15}}(?![\w])")
+MOST_PIECES = 3  # of an address that spaces have broken
 
 
 @dataclass(frozen=True)
@@ -51,42 +66,93 @@ def find_contact(text: str, *, keyed: bool, region: str | None = None) -> Contac
 
 
 def _mail(text: str) -> Contact | None:
-    at = _AT.search(text)
-    match = None if at is None else _MAIL.search(text, max(0, at.start() - 64))
-    if match is None:
-        return None
-    host = match["host"].replace(",", ".")
-    flags = () if match["at"] == "@" and host == match["host"] else ("repaired",)
-    return Contact(f"{match['name']}@{host}".lower(), *match.span(), (*flags, *_ending_flags(host)))
+    for at in _AT.finditer(text):
+        name = _NAME_BEFORE.search(text, max(0, at.start() - 64), at.start())
+        host = None if name is None else _host(text, at.end(), _MAIL_HOST, any_ending=at[0] == at[0].strip())
+        if name is not None and host is not None:
+            flags = host.flags if at[0] == "@" else _also_repaired(host.flags)
+            return Contact(f"{name[0]}@{host.value}".lower(), name.start(), host.end, flags)
+    return None
 
 
 def _web(text: str) -> Contact | None:
     for head in _WEB.finditer(text):
-        if (match := _HOST_PATH.match(text, head.end())) is None:
-            continue
-        flags = () if re.fullmatch(r"https?://(www\.)?|www\.", head[0], re.IGNORECASE) else ("repaired",)
-        return _site(match[0], head.start(), flags, match.start())
+        host = _host(text, head.end(), _WEB_HOST, any_ending=False)
+        if host is not None:
+            flags = host.flags if _PLAIN_HEAD.fullmatch(head[0]) else _also_repaired(host.flags)
+            return replace(host, start=head.start(), flags=flags)
     return None
+
+
+def _host(text: str, start: int, form: re.Pattern[str], *, any_ending: bool) -> Contact | None:
+    """What stands behind the head of an address: whole, or put together where it so has an ending that exists, or,
+    for want of such a one, with `any_ending`."""
+    match = form.match(text, start)
+    whole = None if match is None else _site(match[0], start)
+    if whole is not None and "check_failed" not in whole.flags:
+        return _with_country(text, whole)
+    pieces = list(_put_together(text, start, form))
+    sound = next((found for found in pieces if "check_failed" not in found.flags), None)
+    return sound or whole or (pieces[0] if any_ending and pieces else None)
+
+
+def _put_together(text: str, start: int, form: re.Pattern[str]) -> Iterator[Contact]:
+    """The hosts that pieces make between which OCR has put spaces: `alpenmil ch.at`, `alpenmilch .at`."""
+    seen, end = "", start
+    for piece in islice(_PIECE.finditer(text, start), MOST_PIECES):
+        ended = seen[-1:] in tuple(",:") or (_MAYBE_ENDING.search(seen) and len(piece[0].rstrip(".,:")) > 2)
+        if ended or text[end : piece.start()].strip():
+            return
+        seen, end = seen + piece[0], piece.end()
+        host = seen.rstrip(".,:")
+        if end > start + len(seen) and form.fullmatch(host):
+            found = _site(host, start)
+            yield replace(found, end=end - (len(seen) - len(host)), flags=_also_repaired(found.flags))
+
+
+def _with_country(text: str, found: Contact) -> Contact:
+    """`example.co .uk`: what stands behind such an ending is its country."""
+    country = _COUNTRY_BEHIND.match(text, found.end)
+    if country is None or country[1] not in _ENDINGS or found.value.rpartition(".")[2] not in _FIRST:
+        return found
+    return Contact(f"{found.value}.{country[1]}", found.start, country.end(), _also_repaired(found.flags))
 
 
 def _bare_host(text: str) -> Contact | None:
-    """A name such as example.com, alone in its word, with an ending that exists."""
-    for word in re.finditer(r"[^\s,;:()<>]{4,253}", text):
-        match = _BARE_HOST.fullmatch(word[0].rstrip("."))
-        if match and match[0].split("/")[0].rpartition(".")[2] in _ENDINGS and not re.search(r"[A-Z]", word[0][1:]):
-            return _site(match[0], word.start(), (), word.start())
-    return None
+    """A name such as example.com, alone in its word, with an ending that exists; with a comma, alone in the text."""
+    for word in _BARE_WORD.finditer(text):
+        seen = word[0].rstrip(".")
+        host, slash, path = seen.partition("/")
+        host = _mended(host)
+        if _BARE_HOST.fullmatch(host + slash + path) and not _ending_flags(host) and not re.search("[A-Z]", host[1:]):
+            return _with_country(text, _site(seen, word.start()))
+    comma = _COMMA_HOST.fullmatch(text)
+    return None if comma is None else _site(comma[1], comma.start(1))
 
 
-def _site(seen: str, start: int, flags: tuple[str, ...], host_at: int) -> Contact:
-    before, comma, _ = seen.partition(",")
-    if comma and "." in before and not _ending_flags(before):  # example.com,Tel.040
+def _site(seen: str, start: int) -> Contact:
+    """The host and path that were seen, in one spelling."""
+    before, comma, behind = seen.partition(",")
+    is_country = before.rpartition(".")[2] in _FIRST and len(behind) == 2 and behind in _ENDINGS
+    if comma and "." in before and not _ending_flags(before) and not is_country:  # example.com,Tel.040
         seen = before
     host, slash, path = seen.partition("/")
-    if "," in host:
-        host, flags = host.replace(",", "."), ("repaired",)
-    value = (host.lower() + slash + path).rstrip("./")
-    return Contact(value, start, host_at + len(seen), (*flags, *_ending_flags(host)))
+    mended = _mended(host)
+    flags = () if mended == host else ("repaired",)
+    value = (mended.lower() + slash + path).rstrip("./")
+    return Contact(value, start, start + len(seen), (*flags, *_ending_flags(mended)))
+
+
+def _mended(host: str) -> str:
+    """A host without what OCR bends in it: the dot to a comma, the small l within a word to a capital I, and the dot
+    lost before a country: `cIearbrook.couk`."""
+    if not re.search(r"[A-HJ-Z]", host):
+        host = re.sub(r"(?<=[a-z])I", "l", host)
+    return _COUNTRY_GLUED.sub(r".\1.\2", host.replace(",", "."))
+
+
+def _also_repaired(flags: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(("repaired", *flags)))
 
 
 def _ending_flags(host: str) -> tuple[str, ...]:
