@@ -247,15 +247,19 @@ def _read_date(name: str, text: str, rules: ReadRules) -> Value | None:
 
 
 def _keyed_date(name: str, found: LabelDate, rules: ReadRules) -> Value:
-    """The date behind its phrase. An expiry of years ago whose 1 can be a 7 that makes it one to come is told as
-    ambiguous: OCR takes one for the other, and what has long expired seldom stands on a line."""
-    value, today = _date_value(name, found), rules.dates.today
-    if name != "expiry_date" or today is None or not value.value or value.alternatives or found.year % 10 != 1:
+    return _doubted_if_expired(_date_value(name, found), rules)
+
+
+def _doubted_if_expired(value: Value, rules: ReadRules) -> Value:
+    """An expiry of years ago whose 1 can be a 7 that makes it one to come is told as ambiguous: OCR takes one for the
+    other, and what has long expired seldom stands on a line."""
+    today, year = rules.dates.today, value.value[:4]
+    if value.name != "expiry_date" or today is None or value.alternatives or not year.endswith("1"):
         return value
-    later = replace(found, year=found.year + 6)
-    if found.year >= today.year or later.latest <= today.isoformat():
+    later = f"{int(year) + 6}{value.value[4:]}"
+    if int(year) >= today.year or later <= today.isoformat():
         return value
-    return replace(value, flags=(*value.flags, "ambiguous"), alternatives=(later.latest,))
+    return replace(value, flags=(*value.flags, "ambiguous"), alternatives=(later,))
 
 
 def _date_value(name: str, found: LabelDate, *flags: str) -> Value:
@@ -298,7 +302,7 @@ def _gs1_values(gs1: Gs1Text, rules: ReadRules) -> Iterator[Value]:
         if meaning is not None:
             doubts = () if "invalid" in meaning.flags else one.flags
             flags = tuple(dict.fromkeys((*bent, *doubts, *meaning.flags)))
-            yield Value(meaning.name, meaning.value, gs1.start, gs1.end, flags)
+            yield _doubted_if_expired(Value(meaning.name, meaning.value, gs1.start, gs1.end, flags), rules)
 
 
 def _is_behind_identifier(kind: Kind, text: str, gs1: Gs1Text) -> bool:

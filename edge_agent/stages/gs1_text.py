@@ -12,7 +12,11 @@ from edge_agent.stages.dates import DIGIT_OF
 from edge_agent.stages.gs1 import Form, elements_of, form_of
 from edge_agent.stages.quantities import only_quantity
 
-_HEAD = re.compile(r"[({\[]\s?([0-9OIlZSB]{2,4})\s?[)}\]]")
+_DIGIT = "[0-9OoDQIlZASGTB]"
+_HEAD = re.compile(  # with a digit that was read as one: not (ID) or (IT); the bracket behind may be lost: (17271130
+    rf"[({{\[]\s?(?=[A-Za-z\s]{{0,6}}[0-9])({_DIGIT}(?:\s?{_DIGIT}){{1,3}})"
+    r"(?:\s?[)}\]]|(?<=[({\[]1[1-7])(?=[0-9]{6}(?![0-9)}\]])))"
+)
 _TOKEN = re.compile(r"[^\s()]+")
 _NUMBERED = frozenset({"00", "01", "02"})  # a check digit proves them
 _CODED = frozenset({"10", "21"})
@@ -54,7 +58,7 @@ def find_gs1(text: str, *, keyed: bool = False) -> Gs1Text | None:
     Brackets and digits that OCR bent are mended and flagged `repaired`, a content that cannot be is `check_failed`, one
     behind which more stands `incomplete`.
     """
-    heads = [head for head in _HEAD.finditer(text) if form_of(head[1].translate(DIGIT_OF)) is not None]
+    heads = [head for head in _HEAD.finditer(text) if form_of(_identifier(head)) is not None]
     if not heads:
         return None
     elements: list[Gs1Printed] = []
@@ -95,16 +99,20 @@ def _has_a_number(one: Gs1Printed) -> bool:
     return one.ai in _NUMBERED and sum(map(str.isdigit, one.content)) >= MIN_NUMBER_DIGITS
 
 
+def _identifier(head: re.Match[str]) -> str:
+    return head[1].replace(" ", "").translate(DIGIT_OF)
+
+
 def _element(head: re.Match[str], seen: str) -> tuple[Gs1Printed, int]:
     """The element behind a head, and how much of what was seen is its content."""
-    ai = head[1].translate(DIGIT_OF)
+    ai = _identifier(head)
     form = form_of(ai)
     assert form is not None
     length = _length(form, seen)
     bare = re.sub(r"[ -]" if form.digits else r"\s", "", seen[:length])
     content = bare.translate(DIGIT_OF) if form.digits else bare
     flags = []
-    if content != bare or ai != head[1] or head[0][0] != "(" or head[0][-1] != ")":
+    if content != bare or ai != head[1] or head[0][0] != "(" or not head[0].endswith(")"):
         flags.append("repaired")
     split = elements_of(ai + content)
     if split is None or [(one.ai, one.content, one.sound) for one in split] != [(ai, content, True)]:

@@ -305,6 +305,8 @@ def test_expiry_of_years_ago_that_a_seven_read_as_one_makes_is_ambiguous() -> No
     (found,) = extract("EXP 30.11.2021")
     assert (found.value, found.flags, found.alternatives) == ("2021-11-30", ("ambiguous",), ("2027-11-30",))
     assert [f.flags for f in extract("EXP 30.11.2022", "MFG 30.11.2021")] == [(), ()]
+    expiry = extract("(10)LX4490(17)211130")[-1]
+    assert (expiry.value, expiry.certain, expiry.alternatives) == ("2021-11-30", False, ("2027-11-30",))
 
 
 def test_amount_behind_contains_is_an_amount() -> None:
