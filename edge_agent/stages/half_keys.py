@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from string import ascii_lowercase
 
+from edge_agent.stages.bent_words import ANY
 from edge_agent.stages.key_phrases import BENDABLE, KeyPhrase, KeyTable, words_of
-from edge_agent.stages.lexicon import OTHER
-from edge_agent.stages.spelling import MEANT
 
 MAX_CHARS = 300  # of a line
 MIN_PIECE, MAX_PIECE = 2, 10  # letters of a piece of a phrase; a longer phrase is found by its distance
@@ -83,32 +81,19 @@ def _piece_of_phrase(text: str, table: KeyTable) -> KeyPhrase | None:
 
 def _name_of(chars: str, table: KeyTable, *, dated: bool) -> str | None:
     """The one field whose phrase these letters can be, the fewest of them wrong."""
-    once = {form for form in _one_wrong(chars) if len(chars) > MIN_PIECE or form in BENDABLE}
-    for forms in (once, _two_wrong(chars, once)):
-        names = {OTHER if form in table.weak else table.exact.get(form) for form in forms} - {None}
-        names = {name for name in names if name == OTHER or name in table.value_fields}
-        if names:
+    for most in (1, 2) if len(chars) >= TWICE_CHARS else (1,):
+        if names := {table.pieces[phrase] for phrase in _meant_by(chars, table, most)}:
             fitting = (names & DATE_NAMES or names) if dated else names - DATE_NAMES
             return fitting.pop() if len(fitting) == 1 else None
     return None
 
 
-def _two_wrong(chars: str, once: Collection[str]) -> Iterator[str]:
-    if len(chars) >= TWICE_CHARS:
-        for form in once:
-            yield from _bent(form)
-
-
-def _one_wrong(chars: str) -> Iterator[str]:
-    """The forms with one letter bent or lost; with three letters too many real words are one bent letter away."""
+def _meant_by(chars: str, table: KeyTable, most: int) -> Iterator[str]:
+    """The phrases that these letters are when so many of them at most are bent, one perhaps lost; with three letters
+    too many real words are one bent letter away, and with two only known words are one lost letter away."""
     if len(chars) > 3:
-        yield from _bent(chars)
+        yield from (phrase for bends, phrase in table.bent_pieces.meant_by(chars, most) if bends)
     for at in range(len(chars) + 1):
-        for letter in ascii_lowercase:
-            yield f"{chars[:at]}{letter}{chars[at:]}"
-
-
-def _bent(chars: str) -> Iterator[str]:
-    for at, char in enumerate(chars):
-        for other in MEANT.get(char, ""):
-            yield f"{chars[:at]}{other}{chars[at + 1 :]}"
+        for _, phrase in table.bent_pieces.meant_by(f"{chars[:at]}{ANY}{chars[at:]}", most - 1):
+            if len(chars) > MIN_PIECE or phrase in BENDABLE:
+                yield phrase

@@ -7,7 +7,7 @@ Three ways of finding, surest first: the phrase's skeleton in the table; one let
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,9 +16,11 @@ import numpy.typing as npt
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
+from edge_agent.stages.bent_words import BentWords
 from edge_agent.stages.label_text import skeleton, unaccented
 from edge_agent.stages.lexicon import LEXICON, NOT_KEYS, OTHER, WEAK_OTHER
 from edge_agent.stages.months import MONTH_NAMES
+from edge_agent.stages.phrase_pieces import PhrasePieces
 
 # Fields whose phrase introduces a checked value: it may stand anywhere in a line, for the value proves it.
 VALUE_FIELDS = frozenset(
@@ -27,6 +29,7 @@ VALUE_FIELDS = frozenset(
 MAX_KEY_CHARS = 48  # no phrase of the lexicon has a longer skeleton
 MAX_KEY_WORDS = 12
 MAX_FUZZY_CHARS = 300  # of a text: a longer one is no label line, and fuzzy search is not linear in cheap steps
+PIECE_LETTERS, BLURRED_PIECE_LETTERS = 4, 6  # as many as the shortest piece of a phrase has, by its allowed errors
 ANYWHERE_CHARS = 12  # a phrase this long may stand mid-sentence; shorter ones of wordy fields start one
 
 _LATIN = re.compile(r"[^\W\d_]+|[0-9]+")
@@ -92,9 +95,13 @@ class KeyTable:
     exact: Mapping[str, str]
     bent: Mapping[str, str]
     long_phrases: tuple[str, ...]
-    limits: npt.NDArray[np.uint8]  # allowed errors of each long phrase
+    limits: npt.NDArray[np.int16]  # allowed errors of each long phrase
     blurred: tuple[str, ...]  # the long phrases as blurred_bones gives them
     blurred_limits: npt.NDArray[np.int16]  # allowed errors of each of these; -1: it is too short to be read so
+    by_pieces: PhrasePieces  # of the long phrases
+    by_blurred_pieces: PhrasePieces
+    pieces: Mapping[str, str]  # the fields of the phrases that half a key may be a piece of
+    bent_pieces: BentWords  # these phrases
     ideographs: re.Pattern[str]
     weak: frozenset[str]
     refused: frozenset[str]
@@ -198,24 +205,20 @@ def _weak_other(text: str, window: tuple[int, int, str], table: KeyTable) -> Key
 
 
 def _fuzzy(text: str, windows: list[tuple[int, int, str]], table: KeyTable) -> list[KeyPhrase]:
-    """Long phrases within their allowed edit distance, by length, so that few pairs are compared."""
+    """Long phrases within their allowed edit distance."""
     windows = [w for w in windows if len(w[2]) >= 7 and _mostly_letters(text[w[0] : w[1]])]
-    if not windows:
+    line = "".join(words_of(text)[2])
+    held = table.by_pieces.held_by(line) | table.by_blurred_pieces.held_by(blurred_bones(line))
+    if not windows or not held:
         return []
-    distances = process.cdist(
-        [w[2] for w in windows], table.long_phrases, scorer=Levenshtein.distance, score_cutoff=4, dtype=np.uint8
-    )
-    blurred = process.cdist(
-        [blurred_bones(w[2]) for w in windows],
-        table.blurred,
-        scorer=Levenshtein.distance,
-        score_cutoff=4,
-        dtype=np.uint8,
-    )
+    columns = np.array(sorted(held))
+    distances = _distances([chars for _, _, chars in windows], [table.long_phrases[at] for at in columns])
+    blurred = _distances([blurred_bones(chars) for _, _, chars in windows], [table.blurred[at] for at in columns])
+    near = (distances <= table.limits[columns]) | (blurred <= table.blurred_limits[columns])
     found = []
-    for row, column in zip(*np.nonzero((distances <= table.limits) | (blurred <= table.blurred_limits)), strict=True):
+    for row, column in zip(*np.nonzero(near), strict=True):
         start, end, _ = windows[row]
-        phrase = table.long_phrases[column]
+        phrase = table.long_phrases[columns[column]]
         if text[start:end].casefold() in table.refused or not _begins(text, start, end, errors=1):
             continue
         errors = min(int(distances[row, column]), 1 + len(phrase) // 4)
@@ -223,6 +226,11 @@ def _fuzzy(text: str, windows: list[tuple[int, int, str]], table: KeyTable) -> l
         if (admitted := _admitted(text, key, table)) is not None:
             found.append(admitted)
     return found
+
+
+def _distances(seen: Sequence[str], phrases: Sequence[str]) -> npt.NDArray[np.uint8]:
+    """(seen, phrases): edit distances, those above 4 as 5."""
+    return process.cdist(seen, phrases, scorer=Levenshtein.distance, score_cutoff=4, dtype=np.uint8)
 
 
 def _ideograph_phrases(text: str, table: KeyTable) -> Iterable[KeyPhrase]:
@@ -298,14 +306,23 @@ def key_table(more: Mapping[str, Collection[str]], value_fields: frozenset[str])
                 ideographs.append(phrase)
     latin = [chars for chars in exact if all(ord(c) <= 0x2E7F for c in chars)]
     long_phrases = tuple(chars for chars in latin if allowed_errors(len(chars)))
+    limits = [allowed_errors(len(phrase)) for phrase in long_phrases]
+    blurred = tuple(map(blurred_bones, long_phrases))
+    blurred_limits = [_blurred_errors(len(phrase)) for phrase in long_phrases]
+    pieces = {chars: name for chars, name in exact.items() if name == OTHER or name in value_fields}
+    pieces |= dict.fromkeys(weak, OTHER)
     return KeyTable(
         value_fields=value_fields,
         exact=exact,
         bent=_bent(latin, exact),
         long_phrases=long_phrases,
-        limits=np.array([allowed_errors(len(phrase)) for phrase in long_phrases], np.uint8),
-        blurred=tuple(map(blurred_bones, long_phrases)),
-        blurred_limits=np.array([_blurred_errors(len(phrase)) for phrase in long_phrases], np.int16),
+        limits=np.array(limits, np.int16),
+        blurred=blurred,
+        blurred_limits=np.array(blurred_limits, np.int16),
+        by_pieces=PhrasePieces(long_phrases, limits, PIECE_LETTERS),
+        by_blurred_pieces=PhrasePieces(blurred, blurred_limits, BLURRED_PIECE_LETTERS),
+        pieces=pieces,
+        bent_pieces=BentWords(pieces),
         ideographs=re.compile("|".join(map(re.escape, sorted(ideographs, key=lambda p: (-len(p), p))))),
         weak=frozenset(weak),
         refused=frozenset(NOT_KEYS.split("|")),

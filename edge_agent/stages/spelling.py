@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from string import ascii_lowercase
 
+from edge_agent.stages.bent_words import MEANT, BentWords
 from edge_agent.stages.label_text import unaccented
 
 MAX_WORD_CHARS = 18
@@ -26,12 +27,6 @@ BENT = 2.6  # nats: one letter in fourteen is seen as another
 LOST = 6.0  # nats: one in eighty is not seen, and it can have been any
 UNKNOWN, UNKNOWN_LETTER = 6.0, 2.2  # nats of a word that nobody knows, and of each letter of it
 LITTLE_WORDS = frozenset("of to by on in at or is no do if up it an am im au el le la de du da il al us we".split())
-# What each letter may have been, by how it is seen.
-MEANT = {
-    "0": "o", "1": "li", "4": "a", "5": "s", "6": "gb", "7": "t", "8": "b", "9": "g", "|": "li",
-    "a": "o", "c": "eg", "e": "aco", "f": "et", "h": "bn", "i": "ljn", "l": "itf", "m": "n", "n": "rmhu", "o": "acdeq",
-    "q": "g", "r": "n", "t": "fl", "u": "vn", "v": "uywr", "x": "k", "y": "v", "z": "s",
-}  # fmt: skip
 _RUN = re.compile(r"[^\W_]+")
 _ADDRESS = re.compile(r"@|//|www\.|\w\.\w+/|\w\.[a-z]{2,4}\Z")
 
@@ -48,6 +43,7 @@ class Spelling:
                     known[run] = min(OWN_RANK, known.get(run, OWN_RANK))
         scale = math.log(math.log(len(known) + 2.0))
         self._costs = {word: math.log(rank + 50) + scale for word, rank in known.items()}
+        self._long = BentWords(word for word in known if len(word) >= TWICE_BENT_CHARS)
         self._mended = lru_cache(maxsize=8192)(self._cut)
 
     def mended(self, text: str) -> str:
@@ -81,11 +77,9 @@ class Spelling:
         if seen in self._costs:
             yield self._costs[seen], seen
         elif len(seen) >= (LEAST_CHARS if whole else BENT_PIECE_CHARS):
-            once = list(_meant(seen))
-            forms = [(self._costs[form] + BENT, form) for form in once if form in self._costs]
+            forms = [(self._costs[form] + BENT, form) for form in _meant(seen) if form in self._costs]
             if not forms and len(seen) >= TWICE_BENT_CHARS:
-                twice = (form for one in once for form in _meant(one))
-                forms = [(self._costs[form] + 2 * BENT, form) for form in twice if form in self._costs]
+                forms = [(self._costs[form] + 2 * BENT, form) for _, form in self._long.meant_by(seen, 2)]
             if not forms and whole and len(seen) >= BENT_PIECE_CHARS:
                 forms = [(self._costs[form] + LOST, form) for form in _longer(seen) if form in self._costs]
             if forms:
