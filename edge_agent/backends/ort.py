@@ -196,6 +196,8 @@ def session_options(threads: int) -> onnxruntime.SessionOptions:
     - All sessions share one memory arena and plan no memory pattern per input shape: resident memory peaks at 280 MB
       instead of 530, and stays there whatever shapes come.
     - Denormal numbers count as zero: on Intel a denormal costs a hundred times a normal one.
+    - INT8 products are exact on x86 without VNNI, too: sums of two products saturate there at 16 bits otherwise, which
+      cost a tenth of a value in a net of two layers.
     """
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors; what matters is raised
@@ -204,6 +206,7 @@ def session_options(threads: int) -> onnxruntime.SessionOptions:
     options.enable_mem_pattern = False
     options.add_session_config_entry("session.force_spinning_stop", "1")
     options.add_session_config_entry("session.set_denormal_as_zero", "1")
+    options.add_session_config_entry("session.x64quantprecision", "1")
     if share_arena():
         options.add_session_config_entry("session.use_env_allocators", "1")
     return options

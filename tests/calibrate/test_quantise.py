@@ -11,6 +11,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from edge_agent.backends.ort import session_options
 from edge_agent.calibrate.groups import chosen_nodes, groups_of
 from edge_agent.calibrate.placement import faults
 from edge_agent.calibrate.quantise import SCHEMES, Scheme, quantise, tensors_to_measure
@@ -33,7 +34,8 @@ def ranges(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def run(model: onnx.ModelProto, feed: dict[str, Any]) -> Any:
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    options = session_options(threads=1)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return session.run(None, feed)[0]
 
 

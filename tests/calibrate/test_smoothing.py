@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
+from edge_agent.backends.ort import session_options
 from edge_agent.calibrate.groups import chosen_nodes, groups_of
 from edge_agent.calibrate.quantise import SCHEMES, Scheme, quantise, tensors_to_measure
 from edge_agent.calibrate.ranges import measure
@@ -52,7 +53,8 @@ def net(tmp_path: Path) -> Path:
 
 
 def run(model: onnx.ModelProto, feed: dict[str, Any]) -> list[Any]:
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    options = session_options(threads=1)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return list(session.run(None, feed))
 
 
