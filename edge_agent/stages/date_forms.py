@@ -67,6 +67,8 @@ class _Print:
     first: str  # behind the first number of three
     again: str  # behind the second
     name: str
+    stray: str = ""  # a space within a number whose sign says where it ends
+    broken_year: str = ""
 
     @property
     def one_two(self) -> str:
@@ -78,7 +80,7 @@ class _Print:
 
     @property
     def four(self) -> str:
-        return f"{self.digit}{{4}}"
+        return f"(?:{self.digit}{{4}}{self.broken_year})"
 
     @property
     def year(self) -> str:
@@ -97,7 +99,10 @@ _BENT = _Print(
     gap=r"\s{0,2}[./,;-]\s{0,2}",
     first=r"\s{0,2}[./,:;-]\s{0,2}",
     again=r"\s{0,2}[./,;-]\s{0,2}",
-    name=r"(?P<mon>[a-z0-9|]{3,10})",
+    # as it is spelled, before a year that may begin with letters (16 NOVZ026), or bent, before none (16 N0V 2026)
+    name=rf"(?P<mon>(?:{_NAMES})(?=z[od]|[a-z]?(?![a-z]))|[a-z0-9|]{{3,10}}(?![a-z0-9|])|[a-z0-9|]{{2,9}}[a-z|])",
+    stray=" ?",
+    broken_year="|2 0[0-9]{2}|20 [0-9]{2}|20[0-9] [0-9]",
 )
 
 
@@ -105,17 +110,18 @@ _BENT = _Print(
 def forms(*, bent: bool) -> tuple[Form, ...]:
     """Every form, the surer ones first; `bent`: also digits and separators that OCR took for something else."""
     how = _BENT if bent else _AS_READ
-    lost_slash = tuple(_with_a_lost_slash()) if bent else ()
-    return (*_with_signs(), *_of_three_parts(how, keyed_only=bent), *lost_slash, *_of_two_parts(how))
+    lost_slash = tuple(_with_a_lost_slash(how)) if bent else ()
+    return (*_with_signs(how), *_of_three_parts(how, keyed_only=bent), *lost_slash, *_of_two_parts(how))
 
 
-def _with_signs() -> Iterator[Form]:
+def _with_signs(how: _Print) -> Iterator[Form]:
     """2027年8月31日, 2027년 8월 31일 and 2027年8月, but no month where a day is lost before its sign: 2027年8月?日."""
-    year = r"(?<![0-9])(?P<y>[0-9]{4})\s?[年년]\s?"
+    year = rf"(?<![0-9])(?P<y>{how.stray.join([how.digit] * 4)})\s?[年년]\s?"
+    one_two = rf"{how.digit}(?:{how.stray}{how.digit})?"
     lost_day = r"(?!\s?\S{0,3}\s?[日일])"
-    day = rf"(?P<a>[0-9]{{1,2}})\s?[月월]\s?(?P<b>[0-9]{{1,2}})(?![0-9])(?:\s?[日일]|{lost_day})"
+    day = rf"(?P<a>{one_two})\s?[月월]\s?(?P<b>{one_two})(?![0-9])(?:\s?[日일]|{lost_day})"
     yield Form(re.compile(year + day), year_month_day)
-    yield Form(re.compile(rf"{year}(?P<m>[0-9]{{1,2}})\s?[月월]{lost_day}"), month_year)
+    yield Form(re.compile(rf"{year}(?P<m>{one_two})\s?[月월]{lost_day}"), month_year)
 
 
 def _of_three_parts(how: _Print, *, keyed_only: bool) -> Iterator[Form]:
@@ -130,10 +136,14 @@ def _of_three_parts(how: _Print, *, keyed_only: bool) -> Iterator[Form]:
     yield _numbers(rf"(?P<a>{one_two}) (?P<b>{one_two}) (?P<y>{four}|{two})", day_month_year)
 
 
-def _with_a_lost_slash() -> Iterator[Form]:
-    """A slash read as 1 or l: 16/0212026."""
-    yield _numbers(r"(?P<a>[0-9]{2})[./-](?P<b>[0-9]{2})[1lI|](?P<y>[0-9]{4})", day_month_year)
-    yield _numbers(r"(?P<a>[0-9]{2})[1lI|](?P<b>[0-9]{2})[./-](?P<y>[0-9]{4})", day_month_year)
+def _with_a_lost_slash(how: _Print) -> Iterator[Form]:
+    """A slash read as 1 or l, or another sign lost, between numbers that are whole: 16/0212026, 18.032027."""
+    two, year, slash = how.two, f"(?P<y>[2Z][0OoD]{how.two})", "[1lI|]"
+    yield _numbers(rf"(?P<a>{two})[./-](?P<b>{two}){slash}?{year}", day_month_year)
+    yield _numbers(rf"(?P<a>{two}){slash}?(?P<b>{two})[./-]{year}", day_month_year)
+    yield _numbers(rf"(?P<a>{two})[./-](?P<b>{two}){slash}(?P<y>{two})", day_month_year)
+    yield _numbers(rf"{year}[./-](?P<a>{two}){slash}?(?P<b>{two})", year_month_day)
+    yield _numbers(rf"{year}{slash}?(?P<a>{two})[./-](?P<b>{two})", year_month_day)
 
 
 def _of_two_parts(how: _Print) -> Iterator[Form]:
@@ -143,12 +153,14 @@ def _of_two_parts(how: _Print) -> Iterator[Form]:
     yield _names(rf"{_BEFORE_NAME}{how.name}(?P<d>{two})(?P<y>{four})")
     yield _names(rf"{_BEFORE_NAME}{how.name}{_LINK}(?P<d>{one_two})(?:,\s?|[./-])(?P<y>{two})", keyed_only=True)
     yield _names(rf"{_BEFORE_NAME}{how.name}{_LINK}(?P<y>{four})")
-    yield _names(rf"{_BEFORE_NAME}{how.name}{_LINK}(?P<y>{two})", keyed_only=True)
+    a_year_behind = r"(?!\s?,\s?\w)"  # AUG 26, 2027
+    yield _names(rf"{_BEFORE_NAME}{how.name}{_LINK}(?P<y>{two}){a_year_behind}", keyed_only=True)
     yield _numbers(rf"(?P<m>{one_two}){gap}(?P<y>{four})", month_year)
     yield _numbers(rf"(?P<y>{four}){gap}(?P<m>{one_two})", month_year)
     yield _numbers(rf"(?<![A-Za-z][\s./,-])(?<![A-Za-z]\s\s)(?P<m>{one_two}) (?P<y>20{two})", month_year)
     yield _numbers(rf"{_ALONE}(?P<s>{how.digit}{{8}})", eight_digits)
-    yield _numbers(rf"(?P<m>{one_two}){gap}(?P<y>{two})", month_short_year)
+    another_sign = r"(?!(?<=\.[0-9]{2}),(?:\s?20)?[0-9]{2}(?![\w./-]))"  # no February: 27.02,2028
+    yield _numbers(rf"(?P<m>{one_two}){gap}(?P<y>{two}){another_sign}", month_short_year)
     yield _numbers(rf"{_ALONE}(?P<s>{how.digit}{{6}})", six_digits)
     yield _numbers(rf"{_ALONE}(?P<s>{how.digit}{{4}})", four_digits)
 

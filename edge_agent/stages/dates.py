@@ -21,6 +21,8 @@ from edge_agent.stages.label_text import unaccented
 
 # Letters OCR writes for digits (T for 7 and A for 4 from measured noise).
 DIGIT_OF = str.maketrans("OoDdQIiLl|!ZzAaSsGbTtBgq", "000001111112244556677899")
+_DOUBTS = frozenset({"incomplete", "invalid", "implausible"})
+_WORD = re.compile(r"[^\W\d_]{3}")
 
 
 def find_dates(text: str, rules: DateRules, *, keyed: bool) -> tuple[LabelDate, ...]:
@@ -28,12 +30,41 @@ def find_dates(text: str, rules: DateRules, *, keyed: bool) -> tuple[LabelDate, 
 
     Only a keyed text may hold short forms (09/28, 271130) and digits that OCR turned into letters.
     """
-    found = _without_lone_years(text, _scan(text, forms(bent=False), rules, keyed=keyed))
+    found = _read(text, rules, keyed=keyed, bent=False)
     if keyed and not found:
-        found = [replace(d, flags=(*d.flags, "repaired")) for d in _scan(text, forms(bent=True), rules, keyed=True)]
-    found = [_judged(_with_leftovers(text, d), rules, text[d.start : d.end]) for d in found if keyed or d.valid]
+        found = _read(text, rules, keyed=True, bent=True)
+    elif keyed and len(found) == 1 and _DOUBTS & set(found[0].flags):
+        found = [_whole(text, found[0], rules)]
+    found = [d for d in found if keyed or d.valid]
     found = [d for d in found if "implausible" not in d.flags or (keyed and "repaired" not in d.flags)]
     return tuple(sorted(found, key=lambda d: d.start))
+
+
+def _read(text: str, rules: DateRules, *, keyed: bool, bent: bool) -> list[LabelDate]:
+    found = _scan(text, forms(bent=bent), rules, keyed=keyed)
+    if bent:
+        found = [_with_leftovers(_as_digits(text, d), replace(d, flags=(*d.flags, "repaired"))) for d in found]
+    else:
+        found = [_with_leftovers(text, d) for d in _without_lone_years(text, found)]
+    return [_judged(d, rules, text[d.start : d.end]) for d in found]
+
+
+def _as_digits(text: str, found: LabelDate) -> str:
+    """The text with the digits of a date that is all numbers as they are meant."""
+    printed = text[found.start : found.end]
+    if _WORD.search(printed):
+        return text
+    return f"{text[: found.start]}{printed.translate(DIGIT_OF)}{text[found.end :]}"
+
+
+def _whole(text: str, piece: LabelDate, rules: DateRules) -> LabelDate:
+    """The date of which a piece was read, where one character that was misread keeps it from being whole, such as the
+    day of `2A.12.2026`; else the piece. One letter alone says too little of a day."""
+    mended = _read(text, rules, keyed=True, bent=True)
+    one = mended[0] if len(mended) == 1 else piece
+    is_around = one.start <= piece.start and piece.end <= one.end and text[one.start : one.start + 2].isalnum()
+    is_longer = one.end - one.start > piece.end - piece.start
+    return one if is_around and is_longer and not _DOUBTS & set(one.flags) else piece
 
 
 def names_week(text: str) -> bool:
@@ -104,7 +135,7 @@ def _judged(found: LabelDate, rules: DateRules, printed: str) -> LabelDate:
 
 
 def _digits(name: str, part: str) -> str:
-    return part if name == "mon" else part.translate(DIGIT_OF)
+    return part if name == "mon" else part.replace(" ", "").translate(DIGIT_OF)
 
 
 def _digits_enough(seen: str) -> bool:

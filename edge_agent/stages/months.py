@@ -46,5 +46,5 @@ def month_number(name: str) -> int | None:
         return folded[bones]
     if len(bones) < 5:
         return None
-    near = {number for month, number in folded.items() if len(month) >= 5 and Levenshtein.distance(month, bones) <= 1}
+    near = {number for month, number in folded.items() if len(month) >= 4 and Levenshtein.distance(month, bones) <= 1}
     return near.pop() if len(near) == 1 else None

@@ -226,6 +226,19 @@ def test_date_that_does_not_exist_is_invalid_and_never_rolled_over(text: str) ->
         ("20Z6-02-Z806:15L3", "2026-02-28"),
         ("12:08/26", "2026-08-12"),
         ("5 Septenber 2027", "2027-09-05"),
+        ("19MAY2o28", "2028-05-19"),
+        ("16 NovZ026", "2026-11-16"),
+        ("2028年D4月l7日", "2028-04-17"),
+        ("2 028年0A月17日", "2028-04-17"),
+        ("18/032027", "2027-03-18"),
+        ("1510.2026", "2026-10-15"),
+        ("21/06127 14:05", "2027-06-21"),
+        ("I3/1012027", "2027-10-13"),
+        ("2026108/2T", "2026-08-27"),
+        ("13.11,2026", "2026-11-13"),
+        ("27.02,28", "2028-02-27"),
+        ("22.12.202 6", "2026-12-22"),
+        ("2 027.09.3O", "2027-09-30"),
     ],
 )
 def test_letters_for_digits_are_mended_behind_a_key_and_flagged(text: str, printed: str) -> None:
@@ -233,6 +246,37 @@ def test_letters_for_digits_are_mended_behind_a_key_and_flagged(text: str, print
     assert found.printed == printed
     assert "repaired" in found.flags
     assert not [d for d in find_dates(text, RULES, keyed=False) if d.printed != printed]
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("2A.12.2026", "2026-12-24"),
+        ("3O/06/2026", "2026-06-30"),
+        ("0S Feb2026", "2026-02-05"),
+        ("202G/08/27", "2026-08-27"),
+        ("24/07 /202G", "2026-07-24"),
+        ("31.07.20 29", "2029-07-31"),
+    ],
+)
+def test_misread_character_beside_what_reads_as_a_date_belongs_to_it(text: str, printed: str) -> None:
+    found = keyed(text)
+    assert (found.printed, "repaired" in found.flags) == (printed, True)
+
+
+@pytest.mark.parametrize("text", ["B.08.2027", "A1.08.2027", "1 3/10/2027", "31/02/2O27", "02/2O28 31/02/2027"])
+def test_what_may_be_more_than_one_misread_character_stays_in_doubt(text: str) -> None:
+    assert all({"incomplete", "invalid"} & set(found.flags) for found in find_dates(text, RULES, keyed=True))
+
+
+@pytest.mark.parametrize(("text", "printed"), [("08/27,12 pcs", "2027-08"), ("08.27, 12 pcs", "2027-08")])
+def test_number_behind_a_comma_is_no_year(text: str, printed: str) -> None:
+    assert keyed(text).printed == printed
+
+
+@pytest.mark.parametrize("text", ["AUG 26, 2027L2 345B", "Feb 24, 20252345B"])
+def test_two_digits_before_a_comma_and_more_are_no_year(text: str) -> None:
+    assert not [found for found in find_dates(text, RULES, keyed=True) if not set(found.flags) - {MONTH}]
 
 
 @pytest.mark.parametrize("text", ["18JN2025", "1208/261471", "see lid", "L2345B", "7719", "14:32", "", "1 2 3"])
@@ -290,7 +334,7 @@ def test_month_name_with_a_lost_digit_behind_is_never_plain(text: str) -> None:
 
 
 def test_hours_are_no_day_and_no_year() -> None:
-    assert find_dates("2027 10 14:32", RULES, keyed=True)[0].flags != ()
+    assert all(found.flags for found in find_dates("2027 10 14:32", RULES, keyed=True))
     assert not [found for found in find_dates("31.08.20:32", RULES, keyed=True) if found.printed == "2020-08-31"]
 
 
@@ -323,6 +367,7 @@ def test_sign_beside_a_whole_date_is_none_of_it(text: str) -> None:
 def test_key_words_are_never_months() -> None:
     assert month_number("EXP") is None
     assert month_number("BBE") is None
+    assert month_number("mayzo") is None  # of MAYZO27, one letter from marzo and from mayo
     found = find_dates("EXP 2027", RULES, keyed=True)
     assert [(d.printed, d.flags) for d in found] == [("2027", ("year_precision",))]
 
