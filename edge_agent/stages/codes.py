@@ -59,6 +59,8 @@ def find_trailing_code(text: str) -> PrintedCode | None:
     if len(words) < 2 or _TIME.match(words[-1][0]) or _DATE_LIKE.fullmatch(words[-1][0]):
         return None
     code = words[-1][0]
+    if text[shift + words[-1].end() :].lstrip()[:1] in tuple("%°"):
+        return None
     if len(code) < 4 or sum(map(str.isdigit, code)) < 2 or any(map(str.islower, code)):
         return None
     return PrintedCode(code, words[-1].start() + shift, words[-1].end() + shift)

@@ -70,7 +70,7 @@ from edge_agent.stages.field_values import (
 from edge_agent.stages.found_values import Found, Label, bare_lots, read_label
 from edge_agent.stages.label_date import DateRules
 from edge_agent.stages.lexicon import LEXICON, OTHER
-from edge_agent.stages.line_shape import may_be_address
+from edge_agent.stages.line_shape import may_be_address, names_town
 from edge_agent.stages.masks import fit_to_masks
 from edge_agent.stages.nearest import Candidates, Nearest, NearestPrototypes
 from edge_agent.stages.products import with_products
@@ -351,7 +351,8 @@ def _is_keyed(found: Found, label: Label) -> bool:
 
 
 def _candidates(text: str, values: Mapping[str, Value], table: FieldTable, today: date | None) -> Candidates:
-    """What the encoder may call a text: beside a sound date only a date's kinds, an address only what can be one."""
+    """What the encoder may call a text: beside a sound date only a date's kinds, an address only what can be one, an
+    amount none in mg, which is a strength; beside a postal code no date or amount that was not read."""
     dates = [name for name, kind in table.kinds.items() if kind == "date"]
     read = next((values[name] for name in dates if name in values), None)
     if read is not None and (not read.doubted or _is_whole_date(text[read.start : read.end])):
@@ -360,7 +361,10 @@ def _candidates(text: str, values: Mapping[str, Value], table: FieldTable, today
     named = {name for name, kind in table.kinds.items() if kind == "text" or digits >= LEAST_DIGITS[kind]}
     if not may_be_address(text):
         named.discard("address")
-    return dict.fromkeys((*named, OTHER, *values), 0.0)
+    if names_town(text):
+        named -= {name for name, kind in table.kinds.items() if kind in ("date", "quantity")}
+    strengths = {name for name, value in values.items() if value.value.endswith(" mg")}
+    return dict.fromkeys({*named, OTHER, *values} - strengths, 0.0)
 
 
 def _is_whole_date(seen: str) -> bool:

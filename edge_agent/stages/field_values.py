@@ -17,6 +17,7 @@ from edge_agent.stages.contacts import find_contact
 from edge_agent.stages.dates import find_dates, names_week
 from edge_agent.stages.gs1_text import Gs1Text, find_gs1
 from edge_agent.stages.label_date import DateRules, LabelDate
+from edge_agent.stages.line_shape import names_town
 from edge_agent.stages.quantities import Quantity, bare_count, best_quantity, find_quantities, only_quantity
 
 DATE_FIELDS = ("expiry_date", "manufacture_date")
@@ -54,6 +55,7 @@ _DOUBTS = {
     "year_precision": 0.6,
 }
 _DIGITS_FIRST = re.compile(r"\W*\w{0,3}[0-9]")
+_DIGIT_OF_A_WORD = re.compile(r"[0-9][^\W\d_]{3}")  # of Vol1korn, no volume
 _WORD = re.compile(r"[^\W\d_]{3}")
 # How many digits behind a phrase are meant as a value, by what the value is.
 LEAST_DIGITS: Mapping[Kind, int] = {"date": 3, "quantity": 1, "gtin": 6, "contact": 6, "code": 3}
@@ -109,6 +111,8 @@ def read_value(name: str, text: str, rules: ReadRules) -> Value | None:
     if value is not None or least is None or kind == "code" or "%" in text[:24]:
         return value
     if not _DIGITS_FIRST.match(text) and not (kind == "date" and names_week(text[:24])):
+        return None
+    if _DIGIT_OF_A_WORD.match(text) or names_town(text[:24]):
         return None
     if _digits_meant(text[:24]) < least:
         return None

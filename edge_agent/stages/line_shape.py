@@ -16,6 +16,8 @@ _STREET = re.compile(
     r"|avenue|chemin|via|viale|piazza|calle|avenida|camino|polígono|rua|ul\.|postfach|\w*str\.|\w*straße|\w*strasse|\w*weg"
     r"|\w*platz|\w*gasse|\w*gracht|\w*straat|\w*laan)(?!\w)"
 )
+# a postal code before its town: , 56000 Auray
+_TOWN = re.compile(r",\s{0,2}(?:[A-Z]{1,2}-\s?)?[0-9]{4,5}\s?[^\W\d_a-z][^\W\d_A-Z]{2}")
 _SHAPE_CHARS = 300
 
 
@@ -23,6 +25,11 @@ def may_be_address(text: str) -> bool:
     """Whether a text has what addresses are made of: a comma, a company's form, a street, or several words."""
     text = text[:_SHAPE_CHARS]
     return len(text.split()) >= 5 or "," in text or any(p.search(text) is not None for p in (_COMPANY, _STREET))
+
+
+def names_town(text: str) -> bool:
+    """Whether a postal code stands before a town, which is neither a date nor an amount."""
+    return _TOWN.search(text[:_SHAPE_CHARS]) is not None
 
 
 def shape(text: str) -> npt.NDArray[np.float64]:

@@ -87,6 +87,7 @@ _LOOSE = (
     _pattern(_LIKELY_NUMBER, _UNIT_S_END, digit=_LIKELY_DIGIT),
     _pattern(_REAL_NUMBER, _UNIT_S_END, rf"{_BEHIND_A_DOT}(?=[0-9])"),
     _pattern(_REAL_NUMBER, _TEXT_S_END, _BEHIND_A_WORD),
+    _pattern(_REAL_NUMBER, r"(?!\w)", unit=r"(?P<unit>[^\W\d_]{2,12}[01|][^\W\d_]{0,8})"),  # 20 Beute1, 100 tab1ets
     *_BENT_UNITS,
 )
 _PIECE_BEFORE = re.compile(r"(?<!\w)[0-9]{1,3}[.,]?\s{1,2}$")  # of the number: (29 8 g), 0,7 5 l

@@ -131,6 +131,18 @@ def test_trailing_code_ends_a_text_of_words(text: str, value: str) -> None:
     assert found.value == value == text[found.start : found.end]
 
 
-@pytest.mark.parametrize("text", ["4471-22", "GreaseEP2 Industria18", "Open 14:32", "Since 12.05.1950", "Type B1", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4471-22",
+        "GreaseEP2 Industria18",
+        "Open 14:32",
+        "Since 12.05.1950",
+        "Type B1",
+        "",
+        "Alcohol 99.95%",
+        "Store at 2225 °C",
+    ],
+)
 def test_other_ends_are_no_trailing_code(text: str) -> None:
     assert find_trailing_code(text) is None

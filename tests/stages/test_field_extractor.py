@@ -320,6 +320,16 @@ def test_number_whose_check_digit_holds_is_a_gtin_behind_any_phrase() -> None:
     assert pairs("Item code 4012345000009", "Item code 4012345000008") == [("barcode_digits", "4012345000009")]
 
 
+def test_what_cannot_be_an_amount_or_a_date_is_not_called_so(with_encoder: FieldExtractor) -> None:
+    for text, names in {
+        "Vol1korn Hatcrflockcn": {"product_name"},
+        "araeefamol 500 mg Table ts": {"product_name"},
+        "Fohriqué per :Leiterie du Val , 14000 Caen": {"address"},
+        "C on5ervasRía, Polígono Industrial 5, 36600 Vilagar cía": {"address"},
+    }.items():
+        assert {f.name for f in extract(text, extractor=with_encoder)} <= names
+
+
 def test_encoder_calls_no_date_to_come_a_manufacture(with_encoder: FieldExtractor) -> None:
     texts = ("Spätestens zu genießen am 23.04.2027", "Fresh to the table 14.11.2027", "Stays in shape 19.12.2026")
     for text in texts:

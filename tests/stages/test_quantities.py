@@ -69,6 +69,8 @@ def test_thousands_or_decimals_is_ambiguous() -> None:
         ("You qet250grams", "250 g"),
         ("Makc2 lltres", "2 l"),
         ("size250m1", "250 ml"),
+        ("20 Beute1", "20 pcs"),
+        ("100 tab1ets", "100 pcs"),
     ],
 )
 def test_misread_number_or_unit_is_mended_and_flagged(text: str, value: str) -> None:
@@ -77,7 +79,20 @@ def test_misread_number_or_unit_is_mended_and_flagged(text: str, value: str) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["LOT 4711", "EXP 03/2026", "S/N 12-3g5", "5W-30", "3.5.2 g", "500 volts", "g", "①g", "1. 25 kg"]
+    "text",
+    [
+        "LOT 4711",
+        "EXP 03/2026",
+        "S/N 12-3g5",
+        "5W-30",
+        "3.5.2 g",
+        "500 volts",
+        "g",
+        "①g",
+        "1. 25 kg",
+        "3 Mode1",
+        "5 Club1",
+    ],
 )
 def test_what_is_no_quantity_gives_none(text: str) -> None:
     assert find_quantities(text, keyed=False) == ()
