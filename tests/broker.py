@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import os
+import random
 import re
 import shutil
 import signal
@@ -30,7 +32,7 @@ from tests import contract
 
 # /usr/sbin is not on every user's PATH, and Debian puts the broker there
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0  # a machine that does other things besides takes its time; what works never waits so long
 OF_A_DEVICE = re.compile("edge/[^/]+/(.+)")
 HEARD_BY_IT = re.compile("config/desired|command/[^/]+")
 
@@ -45,10 +47,30 @@ def wait_until(true: Callable[[], bool], what: str, timeout_s: float = DEADLINE_
         pause_s = min(1.5 * pause_s, 0.05)  # looking costs the time of what is waited for
 
 
+# below those that the kernel gives to whoever connects: none of these is taken, nor connected to itself, while a test
+# waits for what will listen there
+PORTS = range(20_000, 32_768)
+_given: set[int] = set()
+
+
 def free_port() -> int:
+    """One on which nothing listens, and which no other test is given, in whatever process it runs."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    while True:
+        port = random.choice(PORTS)
+        if port % workers == worker and port not in _given and _can_be_bound(port):
+            _given.add(port)
+            return port
+
+
+def _can_be_bound(port: int) -> bool:
     with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+        try:
+            sock.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 class Broker:
@@ -98,7 +120,7 @@ class Broker:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGCONT)
             self._process.send_signal(how)
-            self._process.wait(10)
+            self._process.wait(DEADLINE_S)
 
     def _listens(self) -> bool:
         assert self._process is not None
@@ -224,7 +246,7 @@ class Proxy:
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._thread.join(5)
+        self._thread.join(DEADLINE_S)
 
     def cut(self) -> None:
         """Ends every connection; new ones are accepted."""
@@ -251,7 +273,7 @@ class Proxy:
                     device.close()
                     continue
                 try:
-                    upstream = socket.create_connection(("127.0.0.1", self.target_port), timeout=5)
+                    upstream = socket.create_connection(("127.0.0.1", self.target_port), timeout=DEADLINE_S)
                 except OSError:
                     device.close()
                     continue

@@ -188,11 +188,9 @@ class DiskOutbox:
     def stats(self) -> OutboxStats:
         with self._lock:
             self._age()
-            oldest = self._lanes.oldest()
-            in_memory_first = oldest is not None and oldest.id <= self._cursor
-            must_look = self._on_disk > 0 and not in_memory_first
+            must_look = self._oldest_is_on_disk()
         if must_look:
-            self._fill()
+            self._fill(self._oldest_is_on_disk)
         with self._lock:
             oldest = self._lanes.oldest()
             return OutboxStats(
@@ -248,6 +246,18 @@ class DiskOutbox:
     def _claimable_id(self) -> int:
         """Up to here readings may be offered."""
         return self._written_id if self._fault is None else self._last_id
+
+    def _oldest_is_on_disk(self) -> bool:
+        """Whether what has waited longest is there alone."""
+        return self._on_disk > 0 and not self._comes_first(self._lanes.oldest())
+
+    def _backlog_is_on_disk(self) -> bool:
+        """Whether the oldest reading of the backlog is there alone."""
+        return self._on_disk > 0 and not self._comes_first(self._lanes.first_backlog)
+
+    def _comes_first(self, entry: Entry | None) -> bool:
+        """Whether it came before all that is on disk alone."""
+        return entry is not None and entry.id <= self._cursor
 
     def _take(self, entry: Entry) -> bool:
         if cost_bytes(entry.message) > min(self._limits.max_bytes, self._max_memory_bytes) // 2:
@@ -338,15 +348,18 @@ class DiskOutbox:
         while True:
             with self._lock:
                 first = self._lanes.first_backlog
-                if self._on_disk == 0 or (first is not None and first.id <= self._cursor):
+                if not self._backlog_is_on_disk():
                     return first is not None
-            if not self._fill():
+            if not self._fill(self._backlog_is_on_disk):
                 return first is not None
 
-    def _fill(self) -> bool:
-        """Reads on where the last time ended; False where the disk cannot be read."""
+    def _fill(self, needed: Callable[[], bool]) -> bool:
+        """Reads on where the last time ended; False where the disk cannot be read. Where another thread has just done
+        so it may not be `needed` any more: memory would fill beyond its bound."""
         with self._reading:
             with self._lock:
+                if not needed():
+                    return True
                 store, after = self._store, self._cursor
                 end, first_live = self._written_id + 1, self._lanes.first_live_id
             if store is None:

@@ -21,7 +21,7 @@ from edge_agent.outbox import disk
 from edge_agent.outbox.accounts import read_dead_letters, read_ledger
 from edge_agent.outbox.disk import DiskOutbox, Limits
 from edge_agent.outbox.store import Batch, Store
-from tests.broker import wait_until
+from tests.broker import DEADLINE_S, wait_until
 from tests.outbox.made_messages import payloads, reading, state
 
 NOW = NOT_BEFORE_UNIX_S + 1_000_000.0
@@ -120,6 +120,34 @@ def test_only_live_readings_and_claimed_ones_are_in_memory(device: Device) -> No
     assert payloads(outbox.claim(60)) == [50, *range(50)]
 
 
+def test_what_several_threads_miss_at_once_is_read_from_disk_once(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each of them would fill memory with one part more, beyond the bound."""
+    outbox = device.start(max_memory_bytes=300_000)
+    for n in range(50):
+        outbox.put(reading(n, size=4000))
+    device.mono += 11
+    go_on, read, reads = threading.Event(), Store.read, list[int]()
+
+    def slow(*arguments: Any) -> Any:
+        reads.append(1)
+        go_on.wait(DEADLINE_S)
+        return read(*arguments)
+
+    monkeypatch.setattr(Store, "read", slow)
+    lookers = [threading.Thread(target=outbox.stats) for _ in range(4)]
+    for looker in lookers:
+        looker.start()
+    wait_until(lambda: bool(reads), "one that reads")
+    lookers[1].join(0.1)  # the others come to where it reads
+    go_on.set()
+    for looker in lookers:
+        looker.join(DEADLINE_S)
+    assert len(reads) == 1
+    assert outbox.stats().bytes < 2 * 300_000 // 8
+
+
 def test_backlog_larger_than_what_is_read_at_once_leaves_in_order_and_once(device: Device) -> None:
     outbox = device.start(flush_s=0.01)
     count = 3 * disk.FILL_READINGS + 17
@@ -154,7 +182,7 @@ def test_reading_is_not_offered_before_it_is_on_disk(device: Device) -> None:
     claimed = payloads(outbox.claim(10))
     on_disk = rows(device.path)
     assert 1 in on_disk or 1 not in claimed
-    assert heard.wait(5), "the publisher is woken once the reading can go"
+    assert heard.wait(DEADLINE_S), "the publisher is woken once the reading can go"
     assert rows(device.path) == [0, 1]
     assert payloads(outbox.claim(10)) == [1]
 
@@ -517,7 +545,7 @@ def test_disk_that_does_not_answer_holds_nothing_up_for_long(
     answer, write = threading.Event(), Store.write
 
     def hang(store: Store, batch: Batch) -> None:
-        assert answer.wait(20)
+        assert answer.wait(DEADLINE_S)
         write(store, batch)
 
     outbox = device.start(flush_s=flush_s)
