@@ -15,7 +15,8 @@ SATURATED = 250  # in all three channels
 GRID = 640  # at most about so many pixels of a picture's longer side are looked at
 LEAST_SHARE = 0.002  # of a picture: less is a highlight
 LOST = 0.95  # of a gap: so much of it saturated, print may have been there
-WHITE_GROUND = 0.4  # of a line's own box: from here on its ground is as white as glare is
+NEARLY_SATURATED = 235  # in all three channels: paper as white as this saturates where the light is a little stronger
+WHITE_GROUND = 0.4  # of a line's own box nearly saturated: from here on its ground is as white as glare is
 BESIDE = (0.3, 1.3)  # heights beyond a line's end, in which it is looked for
 GAP = (1.0, 6.0)  # heights between two parts of one line that glare parted; a space is 0.3
 LIKE_HEIGHT = 0.75
@@ -28,24 +29,30 @@ def find_glare(image: Image, quads: Sequence[Quad]) -> frozenset[int] | None:
     """Which of the lines of these quads break off in saturated pixels of the picture, uint8 (H, W, 3) BGR, so that a
     part of them may be lost; None without glare.
 
-    On a ground that is itself saturated only a line that goes on behind the gap tells that there is glare, and none is
-    told to have lost a part: white paper parts columns as well.
+    On a ground that is itself nearly saturated only a line that goes on behind the gap tells that there is glare, and
+    none is told to have lost a part: white paper parts columns as well.
     """
     step = max(1, max(image.shape[:2]) // GRID)
     small = np.ascontiguousarray(image[::step, ::step])
-    saturated = cv2.inRange(small, (SATURATED,) * 3, (255,) * 3) > 0
+    saturated = brighter(small, SATURATED)
     if saturated.mean() < LEAST_SHARE:
         return None
+    white_paper = brighter(small, NEARLY_SATURATED)
     quads = [Quad(quad.points / step) for quad in quads]
     lost: set[int] = set()
     told = False
     for n, quad in enumerate(quads):
-        white = share(saturated, quad, (0.0, quad.width_px / quad.height_px)) >= WHITE_GROUND
+        white = share(white_paper, quad, (0.0, quad.width_px / quad.height_px)) >= WHITE_GROUND
         places = gaps(quad, quads) if white else (*beside(quad), *gaps(quad, quads))
         if any(share(saturated, quad, span) >= LOST for span in places):
             told = True
             lost |= set() if white else {n}
     return frozenset(lost) if told else None
+
+
+def brighter(image: Image, level: int) -> Mask:
+    """Where all three channels are at `level` or above."""
+    return np.asarray(cv2.inRange(image, (level,) * 3, (255,) * 3) > 0)
 
 
 def beside(quad: Quad) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -67,17 +74,17 @@ def gaps(quad: Quad, quads: Sequence[Quad]) -> Iterator[tuple[float, float]]:
             yield end, begin
 
 
-def share(saturated: Mask, quad: Quad, span: tuple[float, float]) -> float:
-    """How much is saturated of the part of a line's row between two places, in heights from its beginning; 0 for one
-    that is not wholly in the picture. `quad` in px of the mask."""
+def share(mask: Mask, quad: Quad, span: tuple[float, float]) -> float:
+    """How much of the mask stands in the part of a line's row between two places, in heights from its beginning; 0 for
+    one that is not wholly in the picture. `quad` in px of the mask."""
     along, across = axes(quad)
     places = np.linspace(span[0], span[1], 13)[:, None, None] * along
     levels = np.linspace(0.15, 0.85, 7)[:, None] * across
     points = quad.points[0] + (places + levels) * quad.height_px
     columns, rows = np.round(points[..., 0]).astype(int), np.round(points[..., 1]).astype(int)
-    if min(columns.min(), rows.min()) < 0 or columns.max() >= saturated.shape[1] or rows.max() >= saturated.shape[0]:
+    if min(columns.min(), rows.min()) < 0 or columns.max() >= mask.shape[1] or rows.max() >= mask.shape[0]:
         return 0.0
-    return float(saturated[rows, columns].mean())
+    return float(mask[rows, columns].mean())
 
 
 def axes(quad: Quad) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

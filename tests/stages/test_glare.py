@@ -37,6 +37,15 @@ def test_line_that_ends_in_white_on_grey_is_glare_too() -> None:
     assert find_glare(with_disc(drawn(DATE_AND_LOT)), PARTED[:1]) is None, "white paper ends lines as well"
 
 
+def test_white_paper_that_the_lamp_lights_a_little_more_at_one_side_is_no_glare() -> None:
+    """Just below saturation at a line's beginning, just within it where the line ends."""
+    printed = drawn(DATE_AND_LOT, ground=255).astype(np.float32)
+    light = np.linspace(236, 270, printed.shape[1], dtype=np.float32)[None, :, None] / 255
+    lit = np.clip(printed * light, 0, 255).astype(np.uint8)
+    assert (lit.min(axis=2) >= 250).mean() > 0.3, "a part of it is saturated"
+    assert find_glare(lit, WHOLE) is None
+
+
 def test_bright_spot_away_from_the_text_is_none() -> None:
     picture = drawn(DATE_AND_LOT, ground=200)
     cv2.circle(picture, (560, 150), 40, (255, 255, 255), -1)
