@@ -34,8 +34,8 @@ from edge_agent.settings.pipeline import PipelineConfig
 from edge_agent.settings.roi import RoiConfig
 from edge_agent.stages.catalogue_in_use import CatalogueInUse
 from edge_agent.stages.field_extractor import Clock, FieldExtractor, no_masks
+from edge_agent.stages.kept_prototypes import KeptPrototypes
 from edge_agent.stages.language import LabelLanguage
-from edge_agent.stages.prototype_vectors import PrototypeVectors
 from edge_agent.stages.text_detector import DetectorSettings, TextDetector
 from edge_agent.stages.text_encoder import TextEncoder
 from edge_agent.stages.text_recogniser import RecogniserSettings, TextRecogniser
@@ -354,7 +354,7 @@ def load_pipeline(
             encoder,
             clock,
             tagger=loader.tagger(settings),
-            kept=None if encoder is None else PrototypeVectors(find_plans_dir(models_dir) / PROTOTYPES_FILE),
+            kept=None if encoder is None else KeptPrototypes(find_plans_dir(models_dir) / PROTOTYPES_FILE),
         )
         if not serve_while_building:
             catalogue.attend(wait=True)

@@ -91,6 +91,8 @@ def gs1_date(digits: str, rules: DateRules) -> LabelDate:
 
 def _scan(text: str, ways: tuple[Form, ...], rules: DateRules, *, keyed: bool) -> list[LabelDate]:
     """Surer forms first; what one has claimed, even an invalid date, no later form may reinterpret."""
+    if not any(map(str.isdigit, text)):
+        return []
     folded = unaccented(text)
     taken = bytearray(len(text))  # 1 for each character that is a part of something
     for week in WEEK.finditer(folded):

@@ -68,13 +68,13 @@ from edge_agent.stages.field_values import (
     text_value,
 )
 from edge_agent.stages.found_values import Found, Label, bare_lots, read_label
+from edge_agent.stages.kept_prototypes import KeptPrototypes
 from edge_agent.stages.label_date import DateRules
 from edge_agent.stages.lexicon import LEXICON, OTHER
 from edge_agent.stages.line_shape import may_be_address, names_town
 from edge_agent.stages.masks import fit_to_masks
 from edge_agent.stages.nearest import Candidates, Nearest, NearestPrototypes
 from edge_agent.stages.products import with_products
-from edge_agent.stages.prototype_vectors import PrototypeVectors
 from edge_agent.stages.rule_evidence import rule_evidence
 from edge_agent.stages.spelling import Spelling
 from edge_agent.stages.text_encoder import TextEncoder
@@ -102,8 +102,8 @@ def no_masks(region: str | None) -> Mapping[str, Pattern]:
 class FieldExtractor:
     """Reads fields from lines and codes; keeps no state between frames but the memory of texts already embedded.
 
-    `clock` gives unix seconds, or None while the clock is not trusted (before time synchronisation). `kept` holds the
-    vectors of the example phrases from one start to the next. `tagger` is the plant's own model, if it has one.
+    `clock` gives unix seconds, or None while the clock is not trusted (before time synchronisation). `kept` holds what
+    is learned from the example phrases from one start to the next. `tagger` is the plant's own model, if it has one.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class FieldExtractor:
         *,
         catalogue: Catalogue | None = None,
         tagger: TokenClassifier | None = None,
-        kept: PrototypeVectors | None = None,
+        kept: KeptPrototypes | None = None,
     ) -> None:
         self._config = config
         self._clock = clock
@@ -189,6 +189,7 @@ class FieldExtractor:
             lambda text: self._gist(text, readings(text, rules), rules),
             lambda text, names: rule_evidence(text, names, rules, self.table.keys),
             self._kept,
+            repr(self._config.custom),
         )
 
     def _words(self) -> Spelling:

@@ -12,19 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from edge_agent.stages import logistic
 from edge_agent.stages.char_ngrams import char_ngrams
+from edge_agent.stages.kept_prototypes import KeptPrototypes, Learned, Matrix
 from edge_agent.stages.line_shape import shape
 from edge_agent.stages.misreadings import misread
-from edge_agent.stages.prototype_vectors import PrototypeVectors
 from edge_agent.stages.text_encoder import TextEncoder
-
-Matrix = npt.NDArray[np.floating[Any]]
 
 TOP_K = 5
 MIN_UNDERSTOOD = 0.5  # share of a text's tokens; below it an embedding tells nothing
@@ -51,10 +47,11 @@ class Nearest:
 
 
 class NearestPrototypes:
-    """Embeds the prototypes when made, and again for another engine; else `nearest` costs one batched encoder call.
+    """Learns from the prototypes when made, and again for another engine, unless an earlier start has; else `nearest`
+    costs one batched encoder call.
 
-    `gist` gives the words of a text; `evidence` what rules know of it, by the fields' names; `kept` has the vectors of
-    an earlier start, where they are the same.
+    `gist` gives the words of a text; `evidence` what rules know of it, by the fields' names; `kept` has what an earlier
+    start learned, and `settings` names what `gist` and `evidence` depend on beside the code.
     """
 
     def __init__(
@@ -63,21 +60,20 @@ class NearestPrototypes:
         prototypes: Mapping[str, Sequence[str]],
         gist: Callable[[str], str] = str,
         evidence: Evidence = no_evidence,
-        kept: PrototypeVectors | None = None,
+        kept: KeptPrototypes | None = None,
+        settings: str = "",
     ) -> None:
         self._encoder = encoder
+        self._gist = gist
         self._evidence = evidence
-        self._kept = kept or PrototypeVectors(None)
+        self._kept = kept or KeptPrototypes(None)
+        self._settings = settings
         known = {name: [p for p in phrases if self.understands(p)] for name, phrases in prototypes.items()}
         self._names = tuple(known)
-        phrases = [phrase for name in self._names for phrase in known[name]]
-        owners = np.array([at for at, name in enumerate(self._names) for _ in known[name]])
-        self._columns = [np.flatnonzero(owners == at) for at in range(len(self._names))]
-        examples = [*phrases, *map(misread, phrases)]
-        self._gists = [gist(example) for example in examples]
-        self._owners = np.concatenate([owners, owners])
-        self._manners = self._manner(examples, self._gists)
-        self._embed()
+        self._phrases = [phrase for name in self._names for phrase in known[name]]
+        self._owners = np.array([at for at, name in enumerate(self._names) for _ in known[name]])
+        self._columns = [np.flatnonzero(self._owners == at) for at in range(len(self._names))]
+        self._recall()
 
     def understands(self, text: str) -> bool:
         """Whether the encoder's vocabulary has the text's script: an English one knows next to no ideographs."""
@@ -89,12 +85,14 @@ class NearestPrototypes:
         """For each text the likeliest among its candidate fields; `gists` are the texts' words, None: the texts."""
         if not texts:
             return []
-        if self._encoder.fingerprint != self._embedded_by:
-            self._embed()
+        if self._encoder.fingerprint != self._learned_of:
+            self._recall()
         gists = texts if gists is None else gists
         vectors = self._encoder.encode(gists)
         similarities = self._similarities(vectors)
-        scores = SIMILARITY_WEIGHT * similarities + np.hstack([vectors, self._manner(texts, gists)]) @ self._weights
+        scores = (
+            SIMILARITY_WEIGHT * similarities + np.hstack([vectors, self._manner(texts, gists)]) @ self._learned.weights
+        )
         return [
             self._best(row, score, allowed)
             for row, score, allowed in zip(similarities, scores, candidates, strict=True)
@@ -108,16 +106,11 @@ class NearestPrototypes:
         self, texts: Sequence[str], candidates: Sequence[Candidates], gists: Sequence[str]
     ) -> list[Nearest]:
         """For each text the likeliest among its candidate fields by all but the encoder's vectors."""
-        scores = self._manner(texts, gists) @ self._manner_weights if texts else ()
+        scores = self._manner(texts, gists) @ self._learned.manner_weights if texts else ()
         return [
             self._best(np.ones(len(self._names)), score, allowed)
             for score, allowed in zip(scores, candidates, strict=True)
         ]
-
-    @cached_property
-    def _manner_weights(self) -> Matrix:
-        """Fitted where the encoder is out of order, and only then."""
-        return logistic.fit(self._manners, self._owners, len(self._names), PENALTY)
 
     def _manner(self, texts: Sequence[str], gists: Sequence[str]) -> Matrix:
         """(texts, D): all that is known of them but their vectors: shape, a constant, word pieces, what rules see."""
@@ -127,15 +120,30 @@ class NearestPrototypes:
         )
         return np.stack([np.concatenate(row) for row in rows]).astype(np.float32)
 
-    def _embed(self) -> None:
-        self._embedded_by = self._encoder.fingerprint
-        vectors = self._kept.vectors(self._embedded_by, self._gists, self._encoder.encode)
-        self._vectors = vectors[: len(vectors) // 2]  # of the prototypes themselves
-        self._weights = logistic.fit(np.hstack([vectors, self._manners]), self._owners, len(self._names), PENALTY)
+    def _recall(self) -> None:
+        """What an earlier start learned of the engine that runs now, else what is learned here."""
+        self._learned_of = self._encoder.fingerprint
+        classes = (f"{name} {len(columns)}" for name, columns in zip(self._names, self._columns, strict=True))
+        named = (self._learned_of, self._encoder.tokenizer_digest, self._settings, *classes, *self._phrases)
+        self._learned = self._kept.learned(named, self._learn)
+
+    def _learn(self) -> Learned:
+        gists, manners = self._examples
+        vectors = self._encoder.encode(gists)
+        owners, classes = np.concatenate([self._owners, self._owners]), len(self._names)
+        weights = logistic.fit(np.hstack([vectors, manners]), owners, classes, PENALTY)
+        return Learned(vectors[: len(self._phrases)], weights, logistic.fit(manners, owners, classes, PENALTY))
+
+    @cached_property
+    def _examples(self) -> tuple[list[str], Matrix]:
+        """The gists and manners of the prototypes and of a misreading of each."""
+        examples = [*self._phrases, *map(misread, self._phrases)]
+        gists = [self._gist(example) for example in examples]
+        return gists, self._manner(examples, gists)
 
     def _similarities(self, vectors: Matrix) -> Matrix:
         """(texts, fields): mean of the TOP_K largest cosines between a text and a field's prototypes."""
-        cosines = vectors @ self._vectors.T
+        cosines = vectors @ self._learned.vectors.T
         nearest = [np.sort(cosines[:, columns], axis=1)[:, -TOP_K:].mean(axis=1) for columns in self._columns]
         return np.stack(nearest, axis=1)
 

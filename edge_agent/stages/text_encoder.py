@@ -5,6 +5,7 @@ Shapes are few and known before the first frame: lengths come from LENGTH_LADDER
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,7 +36,8 @@ class TextEncoder:
     """Embeds texts; remembers the latest ones, for consecutive frames repeat their lines.
 
     What an engine embedded is forgotten once another one runs in its place: vectors of two must not be compared.
-    One thread owns it, the engine's. `hits`, `misses` and `evicted` count what the memory did.
+    One thread owns it, the engine's. `hits`, `misses` and `evicted` count what the memory did. Two encoders of
+    one `fingerprint` and `tokenizer_digest` agree.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class TextEncoder:
         self._inputs = known_inputs(engine.inputs)
         self._output = _known_output(engine.outputs)
         self._tokenizer = load_tokenizer(tokenizer_path, max_len)
+        self.tokenizer_digest = hashlib.sha256(self._tokenizer.to_str().encode()).hexdigest()
         ids = (self._tokenizer.token_to_id(token) for token in UNKNOWN_TOKENS)
         self._unknown = frozenset(token for token in ids if token is not None)
         self._ladder = (*(length for length in LENGTH_LADDER if length < max_len), max_len)
@@ -66,7 +69,7 @@ class TextEncoder:
 
     @property
     def fingerprint(self) -> str:
-        """The engine's: two encoders with one fingerprint and tokenizer agree."""
+        """The engine's."""
         return self._engine.fingerprint
 
     def understood(self, text: str) -> float:

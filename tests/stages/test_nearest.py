@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from edge_agent.backends.base import Array, Engine, Feed
 from edge_agent.backends.ort import OrtBackend
 from edge_agent.stages.field_prototypes import PROTOTYPES
+from edge_agent.stages.kept_prototypes import KeptPrototypes
 from edge_agent.stages.key_phrases import VALUE_FIELDS
 from edge_agent.stages.line_shape import may_be_address, shape
 from edge_agent.stages.nearest import NearestPrototypes
@@ -85,6 +87,25 @@ def test_texts_are_compared_with_prototypes_of_the_same_engine() -> None:
     (after,) = nearest.nearest(["Blueberry Muffins"], [WORDS])
     assert after.name == before.name
     assert after.similarity == pytest.approx(before.similarity, abs=1e-4)
+
+
+def test_start_after_the_first_knows_the_same_and_learns_nothing(encoder: TextEncoder, tmp_path: Path) -> None:
+    few = {name: phrases[:10] for name, phrases in PROTOTYPES.items()}
+    texts = ["Blueberry Muffins", "Do not drink, poisonous", "Bluebery Mufins"]
+    answers, learned_from = [], []
+
+    def gist(text: str) -> str:
+        learned_from.append(text)
+        return text
+
+    for settings in ("", "", "other"):
+        learned_from.append("start")
+        nearest = NearestPrototypes(encoder, few, gist, kept=KeptPrototypes(tmp_path / "p.npz"), settings=settings)
+        answers.append((nearest.nearest(texts, [WORDS] * 3), nearest.without_encoder(texts, [WORDS] * 3, texts)))
+    assert answers[0] == answers[1] == answers[2]
+    starts = [at for at, text in enumerate(learned_from) if text == "start"]
+    assert starts == [0, starts[1], starts[1] + 1], "the second start learned nothing"
+    assert len(learned_from) > starts[2] + 1, "other settings, another learning"
 
 
 def test_script_that_the_vocabulary_lacks_is_not_understood(nearest: NearestPrototypes) -> None:
