@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from edge_agent.service import Notifier, stop_on_signals
+from tests.broker import DEADLINE_S
 from tests.conftest import ROOT
 
 
@@ -130,26 +131,27 @@ def test_signal_is_a_wish_and_handlers_are_given_back() -> None:
     stop = threading.Event()
     with stop_on_signals(stop):
         os.kill(os.getpid(), signal.SIGTERM)
-        assert stop.wait(5)
+        assert stop.wait(DEADLINE_S)
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+# takes its time to stop: until it is told to go on
 CHILD = """
-import threading, time
+import sys, threading
 from edge_agent.service import stop_on_signals
 stop = threading.Event()
 with stop_on_signals(stop):
     print('up', flush=True)
     stop.wait()
     print('stopping', flush=True)
-    time.sleep(EXTRA_S)
+    sys.stdin.readline()
 print('down', flush=True)
 """
 
 
-def child(extra_s: float) -> subprocess.Popen[str]:
+def child() -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [sys.executable, "-c", CHILD.replace("EXTRA_S", str(extra_s))], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
@@ -157,22 +159,24 @@ def child(extra_s: float) -> subprocess.Popen[str]:
 
 
 def test_second_interrupt_ends_the_process_at_once() -> None:
-    with child(60) as process:
+    with child() as process:
         process.send_signal(signal.SIGINT)
         assert process.stdout is not None
         assert process.stdout.readline() == "stopping\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(5) == -signal.SIGINT
+        assert process.wait(DEADLINE_S) == -signal.SIGINT
 
 
 def test_second_terminate_changes_nothing() -> None:
-    with child(0.3) as process:
+    with child() as process:
         process.send_signal(signal.SIGTERM)
         assert process.stdout is not None
         assert process.stdout.readline() == "stopping\n"
         process.send_signal(signal.SIGTERM)
+        assert process.stdin is not None
+        process.stdin.write("go on\n")
         assert process.stdout.readline() == "down\n"
-        assert process.wait(5) == 0
+        assert process.wait(DEADLINE_S) == 0
 
 
 # starts afresh at SIGHUP, until a stop is wished for; a descriptor without O_CLOEXEC is open meanwhile
@@ -211,7 +215,7 @@ def test_program_starts_afresh_by_the_same_command_line_and_process_id() -> None
             assert process.stdout.readline() == first, "nothing stays open, the signals are as they were"
         process.send_signal(signal.SIGTERM)
         assert process.stdout.readline() == "down\n"
-        assert process.wait(10) == 0
+        assert process.wait(DEADLINE_S) == 0
 
 
 def test_signal_that_comes_just_before_the_start_afresh_ends_the_program() -> None:
@@ -232,4 +236,4 @@ def test_signal_that_comes_in_between_reaches_the_new_program() -> None:
         process.send_signal(signal.SIGHUP)
         assert process.stdout.readline().startswith("up")
         assert process.stdout.readline() == "down\n"
-        assert process.wait(10) == 0
+        assert process.wait(DEADLINE_S) == 0

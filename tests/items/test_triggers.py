@@ -5,9 +5,10 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,10 @@ from edge_agent.items.motion import MotionTrigger
 from edge_agent.items.triggers import TRIGGERS, open_trigger
 from edge_agent.records import Frame
 from edge_agent.settings.trigger import TriggerConfig
+from tests.broker import DEADLINE_S, free_port
 
 
-def until(condition: Callable[[], object], timeout_s: float = 10.0) -> None:
+def until(condition: Callable[[], object], timeout_s: float = DEADLINE_S) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, "it did not come to that"
@@ -118,37 +120,47 @@ def test_gpio_chip_that_is_not_there_is_told_and_tried_again(tmp_path: Path, mon
         trigger.close()
 
 
-@contextmanager
-def controller(port: int) -> Iterator[Callable[[bool], None]]:
-    """A real Modbus TCP server with one unit; what is yielded sets its coil 3."""
-    pytest.importorskip("pymodbus.simulator", reason="no pymodbus with a simulator")
-    from pymodbus.server import ModbusTcpServer
-    from pymodbus.simulator import DataType, SimData, SimDevice
+class Controller:
+    """A real Modbus TCP server with one unit, and a thread that it runs on."""
 
-    coils = SimData(0, count=16, values=False, datatype=DataType.BITS)
-    nothing = SimData(0, count=16, values=0, datatype=DataType.REGISTERS)
-    device = SimDevice(7, simdata=([coils], [coils], [nothing], [nothing]))
-    loop = asyncio.new_event_loop()
-    served: list[ModbusTcpServer] = []
+    def __init__(self, port: int) -> None:
+        pytest.importorskip("pymodbus.simulator", reason="no pymodbus with a simulator")
+        from pymodbus.server import ModbusTcpServer
+        from pymodbus.simulator import DataType, SimData, SimDevice
 
-    async def serve() -> None:
-        server = ModbusTcpServer(device, address=("127.0.0.1", port))
-        served.append(server)
-        await server.serve_forever()
+        coils = SimData(0, count=16, values=False, datatype=DataType.BITS)
+        nothing = SimData(0, count=16, values=0, datatype=DataType.REGISTERS)
+        device = SimDevice(7, simdata=([coils], [coils], [nothing], [nothing]))
+        self.requests = 0
+        self._loop = asyncio.new_event_loop()
+        self._served: list[ModbusTcpServer] = []
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
-    thread.start()
-    until(lambda: reachable(port))
+        def note(sending: bool, pdu: Any) -> Any:
+            self.requests += not sending
+            return pdu
 
-    def set_coil(value: bool) -> None:
-        done = asyncio.run_coroutine_threadsafe(served[0].async_setValues(7, 5, 3, [value]), loop)
-        done.result(5)
+        async def serve() -> None:
+            server = ModbusTcpServer(device, address=("127.0.0.1", port), trace_pdu=note)
+            self._served.append(server)
+            await server.serve_forever()
 
-    try:
-        yield set_coil
-    finally:
-        asyncio.run_coroutine_threadsafe(served[0].shutdown(), loop).result(5)
-        thread.join(5)
+        self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(serve()), daemon=True)
+        self._thread.start()
+        until(lambda: reachable(port))
+
+    def set_coil(self, value: bool) -> None:
+        """Coil 3, from the next request on."""
+        done = asyncio.run_coroutine_threadsafe(self._served[0].async_setValues(7, 5, 3, [value]), self._loop)
+        done.result(DEADLINE_S)
+
+    def wait_looked(self) -> None:
+        """Until whoever polls has looked at what is now: it asks again once it has seen the answer before."""
+        seen = self.requests
+        until(lambda: self.requests >= seen + 2)
+
+    def close(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._served[0].shutdown(), self._loop).result(DEADLINE_S)
+        self._thread.join(DEADLINE_S)
 
 
 def reachable(port: int) -> bool:
@@ -159,33 +171,25 @@ def reachable(port: int) -> bool:
     return True
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def test_modbus_coil_triggers_each_time_that_it_becomes_true() -> None:
     port = free_port()
     config = TriggerConfig(
         kind="modbus", modbus_host="127.0.0.1", modbus_port=port, modbus_unit=7, modbus_coil=3, modbus_poll_ms=5
     )
     fired: list[float] = []
-    with controller(port) as set_coil:
-        set_coil(True)  # from before: no signal
+    with closing(Controller(port)) as controller:
+        controller.set_coil(True)  # from before: no signal
         trigger = open_trigger("line1", config, fired.append)
         assert trigger is not None
         try:
             for count in (1, 2):
-                time.sleep(
-                    0.1
-                )  # so that the poll sees the state before; a slower machine misses an edge, never adds one
-                set_coil(False)
-                time.sleep(0.1)
+                controller.wait_looked()
                 began = time.monotonic()
-                set_coil(True)
+                controller.set_coil(False)
+                controller.wait_looked()
+                controller.set_coil(True)
                 until(lambda count=count: len(fired) == count)  # type: ignore[misc]
-                assert fired[-1] >= began - 0.1
+                assert began < fired[-1] < time.monotonic()
         finally:
             trigger.close()
     assert len(fired) == 2

@@ -25,7 +25,7 @@ from edge_agent.settings.mqtt import MqttConfig
 from edge_agent.transports.base import Inbound, Outcome
 from edge_agent.transports.mqtt import MqttTransport
 from edge_agent.transports.mqtt_inbox import INBOUND_LIMIT
-from tests.broker import Broker, Observer, Proxy, free_port, wait_until
+from tests.broker import DEADLINE_S, Broker, Observer, Proxy, free_port, wait_until
 from tests.certificates import make_authority, make_certificate
 
 WILL = messages.status("offline", reason="lost", at=None, started_at=1.0)
@@ -178,7 +178,7 @@ def test_broker_without_mqtt_5_is_met_with_3_1_1(make: Make) -> None:
         thread = threading.Thread(target=serve, args=(server,), daemon=True)
         thread.start()
         make(config(server.getsockname()[1]))
-        thread.join(10)
+        thread.join(DEADLINE_S)
     assert seen == [5, 4]
 
 
@@ -451,15 +451,15 @@ def test_commands_and_desired_config_arrive_also_after_a_reconnect(broker: Broke
     with Observer(broker.port, made_up=True) as observer, Proxy(broker.port) as proxy:
         observer.publish(PREFIX + "config/desired", b'{"version":1}', retain=True)
         transport = make(config(proxy.port, protocol=protocol))
-        assert transport.inbound.get(timeout=10) == Inbound("config/desired", b'{"version":1}', retained=True)
+        assert transport.inbound.get(timeout=DEADLINE_S) == Inbound("config/desired", b'{"version":1}', retained=True)
         wait_connected(transport)
         observer.publish(PREFIX + "command/ping", b'{"id":"1"}')
-        assert transport.inbound.get(timeout=10) == Inbound("command/ping", b'{"id":"1"}', retained=False)
+        assert transport.inbound.get(timeout=DEADLINE_S) == Inbound("command/ping", b'{"id":"1"}', retained=False)
         proxy.cut()
-        assert transport.inbound.get(timeout=10) == Inbound("config/desired", b'{"version":1}', retained=True)
+        assert transport.inbound.get(timeout=DEADLINE_S) == Inbound("config/desired", b'{"version":1}', retained=True)
         observer.publish(PREFIX + "command/ping/reply", b"{}")  # our own words are not heard
         observer.publish(PREFIX + "command/ping", b'{"id":"2"}')
-        assert transport.inbound.get(timeout=10).payload == b'{"id":"2"}'
+        assert transport.inbound.get(timeout=DEADLINE_S).payload == b'{"id":"2"}'
 
 
 def test_flood_from_outside_is_bounded_and_counted(broker: Broker, make: Make) -> None:
@@ -528,7 +528,7 @@ def device(broker: Broker) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen([sys.executable, "-c", DEVICE, *arguments], cwd=Path(__file__).resolve().parents[2])
     yield process
     process.kill()
-    process.wait(10)
+    process.wait(DEADLINE_S)
 
 
 def test_sigkill_says_offline_and_a_new_start_says_online(
@@ -569,7 +569,7 @@ def test_late_will_over_our_status_is_answered_with_the_status(broker: Broker, m
         observer.wait_for(STATUS, BIRTH.payload, times=2)
         observer.publish(STATUS, b"not even JSON")
         observer.publish(PREFIX + "command/ping", b"{}")
-        transport.inbound.get(timeout=10)
+        transport.inbound.get(timeout=DEADLINE_S)
         assert observer.payloads(STATUS).count(BIRTH.payload) == 2
     with Observer(broker.port) as late:
         late.wait_for(STATUS, BIRTH.payload)
@@ -616,10 +616,20 @@ def test_close_is_prompt_while_nothing_answers(make: Make) -> None:
 def test_frozen_broker_is_noticed_and_met_again(broker: Broker, make: Make, protocol: str) -> None:
     settings = config(broker.port, protocol=protocol, connect_timeout_s=0.3).model_copy(update={"keepalive_s": 1})
     transport = make(settings)
-    wait_connected(transport)
     settled = Settled()
-    broker.freeze()
-    offer(transport, Message("cam/result", b"1"), settled)
+
+    def offered_to_a_frozen_broker() -> bool:
+        """False where the connection was lost before: a machine that stands still for a second costs one."""
+        wait_connected(transport)
+        broker.freeze()
+        try:
+            transport.send(Message("cam/result", b"1"), settled)
+        except TransportError:
+            broker.thaw()
+            return False
+        return True
+
+    wait_until(offered_to_a_frozen_broker, "the offer")
     wait_until(lambda: not transport.connected, "the loss noticed")
     settled.wait(Outcome.LOST)
     wait_cause(transport, "says nothing for 0.3 s")
@@ -639,7 +649,9 @@ def test_two_devices_with_one_id_are_told_and_stand_back(
     wait_until(lambda: any("id_conflict" in (twin.cause or "") for twin in twins), "id_conflict as a cause")
     wait_until(lambda: any(twin.connected for twin in twins), "the other one in peace")
     connects = broker.log().count("New client connected")
-    assert connects <= 10
+    assert connects <= 30  # eight do where each twin hears of the other before it is cut off
+    time.sleep(0.5)
+    assert broker.log().count("New client connected") == connects
     warning = next(record.getMessage() for record in caplog.records if "id_conflict" in record.getMessage())
     assert "'edge-agent-dev-1'" in warning
 
