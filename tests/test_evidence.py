@@ -32,7 +32,7 @@ from edge_agent.settings.evidence import EvidenceConfig
 from edge_agent.settings.expected import Rule
 from edge_agent.settings.outbox import OutboxConfig
 from edge_agent.verify.expectation import Expectation
-from tests.broker import wait_until
+from tests.broker import DEADLINE_S, wait_until
 from tests.conftest import ROOT
 
 rng = np.random.default_rng(5)
@@ -146,7 +146,7 @@ def unprivileged_mounts() -> list[str]:
     """The command in which folders can be mounted; skips where this machine lets nobody."""
     command = ["unshare", "--user", "--map-root-user", "--mount"]
     try:
-        able = subprocess.run([*command, "true"], capture_output=True, timeout=20, check=False).returncode == 0
+        able = subprocess.run([*command, "true"], capture_output=True, timeout=DEADLINE_S, check=False).returncode == 0
     except FileNotFoundError:
         able = False
     if not able:
@@ -249,7 +249,7 @@ def test_process_killed_while_it_writes_leaves_nothing_that_a_reader_trips_over(
 def test_disk_that_hangs_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     released = threading.Event()
     monkeypatch.setattr("edge_agent.background.CLOSE_S", 0.05)
-    monkeypatch.setattr(room, "write_atomically", lambda *args, **keys: released.wait(20))
+    monkeypatch.setattr(room, "write_atomically", lambda *args, **keys: released.wait(DEADLINE_S))
     told: list[tuple[str, str]] = []
     with store(tmp_path, told) as kept:
         taken = [kept.offer(evidence(number)) for number in range(room.MOST_WAITING + 4)]

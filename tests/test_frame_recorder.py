@@ -13,7 +13,7 @@ import pytest
 from edge_agent import background, frame_recorder
 from edge_agent.frame_recorder import FrameRecorder
 from edge_agent.records import Frame
-from tests.broker import wait_until
+from tests.broker import DEADLINE_S, wait_until
 
 INTERVAL_S = 600.0
 rng = np.random.default_rng(3)
@@ -206,13 +206,13 @@ def test_disk_that_hangs_holds_nobody_up(make: Callable[..., Site], monkeypatch:
 
     def hang(*_: object, **__: object) -> None:
         written.set()
-        released.wait(20)
+        released.wait(DEADLINE_S)
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(frame_recorder, "write_atomically", hang)
     monkeypatch.setattr(background, "CLOSE_S", 0.05)
     site.offer(at=40)
-    assert written.wait(10)
+    assert written.wait(DEADLINE_S)
     for count in range(20):
         site.pass_time(2.0)
         site.offer(at=10 * count)

@@ -16,7 +16,7 @@ from edge_agent.config import load
 from edge_agent.errors import ConfigError, EngineError
 from edge_agent.last_words import FILE, Ending, LastWords, find_last_words, note_exit, oom_kills, why_ended
 from edge_agent.telemetry.history import EVENTS_FOLDER, find_history_dir, read_history
-from tests.broker import Broker, Observer, wait_until
+from tests.broker import DEADLINE_S, Broker, Observer, wait_until
 from tests.test_agent import agent_process, config_file, label_folder, last
 
 BOOT, NEXT_BOOT = "b" * 32, "c" * 32
@@ -198,7 +198,7 @@ def test_killed_agent_is_told_of_by_the_next_one(broker: Broker, tmp_path: Path)
         with agent_process(config) as process:
             wait_until(lambda: bool(observer.payloads("edge/press7/left/result")), "a reading", 60)
             process.send_signal(signal.SIGABRT)
-            assert process.wait(10) == -signal.SIGABRT
+            assert process.wait(DEADLINE_S) == -signal.SIGABRT
         environ = {**os.environ, **verdict("watchdog", "killed", "ABRT")}
         command = [sys.executable, "-m", "edge_agent", "note-exit", "--config", str(config)]
         assert subprocess.run(command, env=environ, check=True, capture_output=True, timeout=60).stdout == b""
@@ -207,7 +207,7 @@ def test_killed_agent_is_told_of_by_the_next_one(broker: Broker, tmp_path: Path)
             assert "(stage: reading, since " in last(observer, "event")["text"]
             wait_until(lambda: last(observer, "health")["pipeline"] == "running", "readings", 60)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(10) == 0
+            assert process.wait(DEADLINE_S) == 0
             assert process.stderr is not None
             assert "WARNING the last run" in process.stderr.read()
     told = why_ended(json.loads((tmp_path / "state" / FILE).read_text()), BOOT)

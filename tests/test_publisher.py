@@ -24,7 +24,7 @@ from edge_agent.records import Message, Reading
 from edge_agent.settings.mqtt import MqttConfig
 from edge_agent.transports.base import Backoff, Outcome, Transport
 from edge_agent.transports.mqtt import MqttTransport
-from tests.broker import Broker, Observer, Proxy, free_port, wait_until
+from tests.broker import DEADLINE_S, Broker, Observer, Proxy, free_port, wait_until
 from tests.fakes import FakeTransport
 
 WILL = messages.status("offline", reason="lost", at=None, started_at=1.0)
@@ -334,7 +334,7 @@ def test_stop_waits_for_confirmations_then_says_farewell(outbox: Outbox) -> None
         wait_until(partial(in_flight, transport, 1), "an offer")
         assert transport.farewells == []
         transport.settle_all()
-    stopper.join(5)
+    stopper.join(DEADLINE_S)
     assert not stopper.is_alive()
     assert transport.farewells == [STOPPED]
     assert outbox.stats().depth == 0

@@ -24,7 +24,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
 from edge_agent.demo.labels import sample_labels
 from edge_agent.outbox.store import open_reader
-from tests.broker import Broker, Proxy, wait_until
+from tests.broker import DEADLINE_S, Broker, Proxy, wait_until
 from tests.conftest import ROOT
 from tests.test_agent import agent_process, config_file, label_folder
 
@@ -59,7 +59,7 @@ def lines_of(command: list[str]) -> Iterator[list[str]]:
             yield lines
         finally:
             os.killpg(process.pid, signal.SIGKILL)  # a pipe of several
-            reader.join(10)
+            reader.join(DEADLINE_S)
 
 
 def test_python_subscriber_of_the_document_prints_each_reading_once(
@@ -73,7 +73,7 @@ def test_python_subscriber_of_the_document_prints_each_reading_once(
         with agent_process(config) as process:
             wait_until(lambda: len(readings(lines)) >= LABELS, "the readings", 60)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(15) == 0
+            assert process.wait(DEADLINE_S) == 0
         wait_until(lambda: "press7 is stopped shutdown" in lines, "the farewell")
         assert [fields["lot"] for fields in readings(lines)] == lots()
     with agent_process(config, "--until-end") as process:  # while the subscriber is away
@@ -101,7 +101,7 @@ def test_shell_subscriber_of_the_document_prints_the_lots(broker: Broker, config
         with agent_process(config, "--until-end") as process:
             wait_until(lambda: len(lines) >= LABELS, "the lots", 60)
             process.send_signal(signal.SIGTERM)
-            process.wait(15)
+            process.wait(DEADLINE_S)
         assert lines == lots()
 
 
@@ -121,7 +121,7 @@ class FromAsyncApi:
         self.client.connect("127.0.0.1", port)
         self.client.loop_start()
         self.client.subscribe([(re.sub(r"\{\w+\}", "+", self.channel(name)["address"]), 1) for name in self.said()])
-        assert subscribed.wait(10)
+        assert subscribed.wait(DEADLINE_S)
 
     def said(self) -> list[str]:
         """The names of what the device sends."""
@@ -201,7 +201,7 @@ def test_subscriber_made_of_asyncapi_understands_all_that_a_device_says_and_is_u
                 read_over_an_outage(subscriber, proxy, tmp_path / "outbox.db")
                 be_understood(subscriber)
                 process.send_signal(signal.SIGTERM)
-                assert process.wait(15) == 0
+                assert process.wait(DEADLINE_S) == 0
             farewell = subscriber.take("status")
             while farewell["state"] != "stopped":
                 farewell = subscriber.take("status")

@@ -16,7 +16,7 @@ from edge_agent.settings.roi import RoiConfig
 from edge_agent.uploads import NAMES, Uploads, check_size
 from edge_agent.verify.expectation import Expectation
 from edge_agent.web.site import Refused
-from tests.broker import wait_until
+from tests.broker import DEADLINE_S, wait_until
 
 
 def picture(grey: int) -> bytes:
@@ -64,7 +64,7 @@ def test_each_is_answered_with_its_own_reading_however_many_are_under_way(mailbo
                 wait_until(lambda: bool(mailbox.ages), "a third waits in the mailbox")
         uploads.answer(current, reading_of(current))
         current = upcoming
-    assert [future.result(5).seq for future in futures] == list(range(8))
+    assert [future.result(DEADLINE_S).seq for future in futures] == list(range(8))
     assert {future.result().camera for future in futures} == {"upload"}
 
 
@@ -95,7 +95,7 @@ def test_more_than_may_wait_are_told_for_how_long(mailbox: Mailbox) -> None:
     assert (refused.value.status, refused.value.headers["Retry-After"]) == (429, "2")
     frame = taken(mailbox, uploads)
     uploads.answer(frame, reading_of(frame))
-    first.result(5)
+    first.result(DEADLINE_S)
     uploads.offer(picture(3))
     with pytest.raises(Refused) as refused:
         uploads.offer(picture(4))
@@ -124,13 +124,13 @@ def test_picture_is_read_in_the_regions_and_by_the_expectation_that_are_meant(ma
 def test_damage_is_the_answer_and_the_next_is_read(mailbox: Mailbox) -> None:
     uploads = Uploads(mailbox, most_waiting=1)
     with pytest.raises(Refused) as refused:
-        uploads.offer(picture(1)[:-20]).result(5)
+        uploads.offer(picture(1)[:-20]).result(DEADLINE_S)
     assert refused.value.status == 422
     failing = uploads.offer(picture(1))
     frame = taken(mailbox, uploads)
     uploads.fail(frame, FrameError("OpenCV cannot"))
     with pytest.raises(Refused, match="OpenCV cannot"):
-        failing.result(5)
+        failing.result(DEADLINE_S)
     uploads.offer(picture(2))
     assert grey_of(taken(mailbox, uploads)) == 2
 
@@ -142,7 +142,7 @@ def test_end_answers_everyone_who_waits(mailbox: Mailbox) -> None:
     uploads.close()
     for future in futures:
         with pytest.raises(Refused) as refused:
-            future.result(5)
+            future.result(DEADLINE_S)
         assert refused.value.status == 503
 
 
@@ -152,7 +152,7 @@ def test_what_nobody_foresaw_leaves_nobody_waiting(mailbox: Mailbox, monkeypatch
 
     monkeypatch.setattr("edge_agent.uploads.decode_image", broken)
     with pytest.raises(Refused) as refused:
-        Uploads(mailbox).offer(picture(1)).result(5)
+        Uploads(mailbox).offer(picture(1)).result(DEADLINE_S)
     assert refused.value.status == 500
 
 

@@ -14,6 +14,7 @@ import pytest
 from edge_agent.calibrate.job import CalibrationJob, CalibrationProgress
 from edge_agent.calibrate.wish import Wish
 from edge_agent.errors import CalibrationRefused, ConfigError, EdgeAgentError
+from tests.broker import DEADLINE_S
 
 HEAD = """
 import json, os, signal, sys, time
@@ -125,7 +126,7 @@ def test_real_child_ends_by_sigterm_while_it_waits_for_its_wish() -> None:
     assert process.stdin is not None
     process.send_signal(signal.SIGTERM)
     process.stdin.close()
-    assert process.wait(20) != 0
+    assert process.wait(DEADLINE_S) != 0
 
 
 @pytest.mark.parametrize(

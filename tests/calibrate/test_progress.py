@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> Path:
 def calibrating(path: Path) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-c", SAYING, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=ROOT) as process:
-        wait_until(path.exists, "progress", 20)
+        wait_until(path.exists, "progress")
         yield process
         process.kill()
 

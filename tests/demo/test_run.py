@@ -23,6 +23,7 @@ from edge_agent.demo.run import DemoOptions, run_demo
 from edge_agent.demo.scene import SceneText
 from edge_agent.demo.video import SampleVideo
 from edge_agent.errors import ConfigError
+from tests.broker import DEADLINE_S
 
 SCRIPT = Path(__file__).with_name("scripted_agent.py")
 
@@ -167,8 +168,8 @@ def test_sigterm_ends_the_children_too(options: DemoOptions, keep: bool) -> None
         assert len(family) >= 2
         started.terminate()
         started.stdout.read()
-        assert started.wait(20) == 0
-    assert psutil.wait_procs(family, timeout=5)[1] == []
+        assert started.wait(DEADLINE_S) == 0
+    assert psutil.wait_procs(family, timeout=DEADLINE_S)[1] == []
 
 
 def test_an_agent_that_dies_shows_its_last_words(options: DemoOptions, capsys: pytest.CaptureFixture[str]) -> None:

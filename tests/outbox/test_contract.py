@@ -13,6 +13,7 @@ from edge_agent.outbox.base import Outbox
 from edge_agent.outbox.disk import DiskOutbox, Limits
 from edge_agent.outbox.memory import MemoryOutbox
 from edge_agent.records import Message
+from tests.broker import DEADLINE_S
 from tests.outbox.made_messages import Clock, payloads, reading, result, state
 
 
@@ -156,7 +157,7 @@ def test_threads_lose_nothing_between_put_claim_and_requeue(kind: str, clock: Cl
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(DEADLINE_S)
     assert sorted(taken) == list(range(240))
     assert outbox.stats().depth == 0
     outbox.close()

@@ -13,6 +13,7 @@ import pytest
 from edge_agent.errors import ConfigError
 from edge_agent.records import Message
 from edge_agent.telemetry.metrics import flattened, serving
+from tests.broker import DEADLINE_S
 
 pytest.importorskip("prometheus_client", reason="needs prometheus-client: pip install 'edge-agent[metrics]'")
 
@@ -43,7 +44,7 @@ def port() -> int:
 def scraped(port: int) -> dict[str, float]:
     from prometheus_client.parser import text_string_to_metric_families
 
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=DEADLINE_S) as answer:
         text = answer.read().decode()
     return {
         sample.name + "".join(f"|{value}" for value in sample.labels.values()): sample.value

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker import Broker, wait_until
+from tests.broker import DEADLINE_S, Broker, wait_until
 from tests.certificates import make_authority, make_certificate
 from tests.conftest import ROOT
 
@@ -55,7 +55,7 @@ def said(make_broker: Callable[..., Broker], tmp_path: Path) -> Iterator[list[st
         reader.start()
         yield lines
         process.kill()
-        reader.join(10)
+        reader.join(DEADLINE_S)
 
 
 def test_clock_is_named_not_the_certificate_and_all_goes_on_by_itself_once_it_is_set(

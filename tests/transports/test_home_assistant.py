@@ -17,7 +17,7 @@ from edge_agent.errors import ConfigError
 from edge_agent.messages import STATUS_TOPIC
 from edge_agent.transports.home_assistant import HomeAssistant, discovery, find_announced, object_id
 from edge_agent.transports.mqtt import MqttTransport
-from tests.broker import Broker, Observer, wait_until
+from tests.broker import DEADLINE_S, Broker, Observer, wait_until
 from tests.test_messages import documented
 from tests.transports.test_mqtt import BIRTH, BOTH_PROTOCOLS, WILL
 
@@ -288,7 +288,7 @@ def test_device_is_announced_and_again_when_home_assistant_has_started(
         observer.publish("homeassistant/status", b"online")
         wait_until(lambda: len(heard(observer)) == 2, "the announcement again")
         observer.publish(PREFIX + "command/ping", b"{}")
-        assert transport.inbound.get(timeout=10).topic == "command/ping"  # and its words are no commands
+        assert transport.inbound.get(timeout=DEADLINE_S).topic == "command/ping"  # and its words are no commands
         assert len(heard(observer)) == 2
 
 
@@ -300,7 +300,7 @@ def test_birth_that_is_kept_causes_no_second_announcement(
         transport = announce(config(port=broker.port))
         wait_until(lambda: len(heard(observer)) >= 1, "the announcement")
         observer.publish(PREFIX + "command/ping", b"{}")
-        transport.inbound.get(timeout=10)
+        transport.inbound.get(timeout=DEADLINE_S)
         assert len(heard(observer)) == 1
 
 
@@ -339,7 +339,7 @@ def test_device_that_was_never_announced_says_nothing_there(
         observer.wait_for(PREFIX + "status", BIRTH.payload)
         observer.publish("homeassistant/status", b"online")
         observer.publish(PREFIX + "command/ping", b"{}")
-        transport.inbound.get(timeout=10)
+        transport.inbound.get(timeout=DEADLINE_S)
         assert heard(observer) == []
     assert "homeassistant" not in "".join(line for line in broker.log().splitlines() if "edge-agent-press-7" in line)
     assert not (tmp_path / "note.txt").exists()

@@ -15,7 +15,7 @@ from edge_agent.publisher import Publisher
 from edge_agent.records import Message
 from edge_agent.transports.base import Backoff, Outcome
 from edge_agent.transports.jsonl import JsonlTransport
-from tests.broker import wait_until
+from tests.broker import DEADLINE_S, wait_until
 
 PREFIX = "edge/dev-1/"
 
@@ -99,5 +99,5 @@ def test_reader_that_comes_back_gets_every_message_through_the_publisher(tmp_pat
     thread.start()
     wait_until(lambda: outbox.stats().depth == 0, "delivery")
     publisher.stop(None, 5.0)
-    thread.join(5)
+    thread.join(DEADLINE_S)
     assert [json.loads(line)["payload"] for line in got] == [0, 1, 2]
