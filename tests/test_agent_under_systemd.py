@@ -16,12 +16,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.broker import Broker, Observer, wait_until
+from tests.broker import DEADLINE_S, Broker, Observer, wait_until
 from tests.test_agent import config_file, ended, label_folder, under_way
-from tests.test_agent_remote import ANSWER_S, Device
+from tests.test_agent_remote import Device
 
 START_S = 60.0
-STOP_S = 10.0  # systemd waits longer, see TimeoutStopSec
+STOP_S = 20.0  # as long as systemd waits, see TimeoutStopSec
 
 
 class ServiceManager:
@@ -88,7 +88,7 @@ def stop(process: subprocess.Popen[str]) -> None:
     children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGTERM)
     assert process.wait(STOP_S) == 0
-    _, alive = psutil.wait_procs(children, 1)
+    _, alive = psutil.wait_procs(children, DEADLINE_S)
     assert alive == []
 
 
@@ -155,7 +155,7 @@ def test_while_plans_are_built_the_manager_is_asked_for_more_time_and_commands_a
         for name, state in {"ping": "done", "restart": "busy", "snapshot": "busy"}.items():
             args = {"camera": "left"} if name == "snapshot" else {}
             observer.publish(f"edge/press7/command/{name}", json.dumps({"id": f"c-{name}", "args": args}).encode())
-            wait_until(lambda name=name, state=state: answers(name) == [state], f"the answer to {name}", ANSWER_S)
+            wait_until(lambda name=name, state=state: answers(name) == [state], f"the answer to {name}")
         wait_until(lambda: manager.count("EXTEND_TIMEOUT_USEC=") >= 2, "more time, twice", START_S)
         assert manager.count("READY=1") == 0
         longer_s = [int(line.partition("=")[2]) / 1e6 for line in manager.told if line.startswith("EXTEND")]
