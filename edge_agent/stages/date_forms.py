@@ -99,8 +99,8 @@ _BENT = _Print(
     gap=r"\s{0,2}[./,;-]\s{0,2}",
     first=r"\s{0,2}[./,:;-]\s{0,2}",
     again=r"\s{0,2}[./,;-]\s{0,2}",
-    # as it is spelled, before a year that may begin with letters (16 NOVZ026), or bent, before none (16 N0V 2026)
-    name=rf"(?P<mon>(?:{_NAMES})(?=z[od]|[a-z]?(?![a-z]))|[a-z0-9|]{{3,10}}(?![a-z0-9|])|[a-z0-9|]{{2,9}}[a-z|])",
+    # before a year of its own that touches it (16 NOVZ026), before no letter or digit, or up to a last letter
+    name=r"(?P<mon>[a-z0-9|]{3,10}?(?=[2z][0od][0-9oilzsb]{2})|[a-z0-9|]{3,10}(?![a-z0-9|])|[a-z0-9|]{2,9}[a-z|])",
     stray=" ?",
     broken_year="|2 0[0-9]{2}|20 [0-9]{2}|20[0-9] [0-9]",
 )
@@ -158,7 +158,7 @@ def _of_two_parts(how: _Print) -> Iterator[Form]:
     yield _numbers(rf"(?P<m>{one_two}){gap}(?P<y>{four})", month_year)
     yield _numbers(rf"(?P<y>{four}){gap}(?P<m>{one_two})", month_year)
     yield _numbers(rf"(?<![A-Za-z][\s./,-])(?<![A-Za-z]\s\s)(?P<m>{one_two}) (?P<y>20{two})", month_year)
-    yield _numbers(rf"{_ALONE}(?P<s>{how.digit}{{8}})", eight_digits)
+    yield _numbers(rf"{_ALONE}(?P<s>{four}{how.digit}{{4}})", eight_digits)
     another_sign = r"(?!(?<=\.[0-9]{2}),(?:\s?20)?[0-9]{2}(?![\w./-]))"  # no February: 27.02,2028
     yield _numbers(rf"(?P<m>{one_two}){gap}(?P<y>{two}){another_sign}", month_short_year)
     yield _numbers(rf"{_ALONE}(?P<s>{how.digit}{{6}})", six_digits)

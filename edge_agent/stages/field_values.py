@@ -112,7 +112,7 @@ def read_value(name: str, text: str, rules: ReadRules) -> Value | None:
         return value
     if not _DIGITS_FIRST.match(text) and not (kind == "date" and names_week(text[:24])):
         return None
-    if _DIGIT_OF_A_WORD.match(text) or names_town(text[:24]):
+    if names_town(text[:24]) or (kind == "quantity" and _DIGIT_OF_A_WORD.match(text)):
         return None
     if _digits_meant(text[:24]) < least:
         return None

@@ -239,6 +239,8 @@ def test_date_that_does_not_exist_is_invalid_and_never_rolled_over(text: str) ->
         ("27.02,28", "2028-02-27"),
         ("22.12.202 6", "2026-12-22"),
         ("2 027.09.3O", "2027-09-30"),
+        ("20 270820", "2027-08-20"),
+        ("28 OC7Z026", "2026-10-28"),
     ],
 )
 def test_letters_for_digits_are_mended_behind_a_key_and_flagged(text: str, printed: str) -> None:
@@ -279,7 +281,9 @@ def test_two_digits_before_a_comma_and_more_are_no_year(text: str) -> None:
     assert not [found for found in find_dates(text, RULES, keyed=True) if not set(found.flags) - {MONTH}]
 
 
-@pytest.mark.parametrize("text", ["18JN2025", "1208/261471", "see lid", "L2345B", "7719", "14:32", "", "1 2 3"])
+@pytest.mark.parametrize(
+    "text", ["18JN2025", "1208/261471", "see lid", "L2345B", "7719", "09128", "2026060 6", "14:32", "", "1 2 3"]
+)
 def test_what_is_no_date_gives_none(text: str) -> None:
     assert find_dates(text, RULES, keyed=True) == ()
 
