@@ -240,9 +240,12 @@ def _ideograph_phrases(text: str, table: KeyTable) -> Iterable[KeyPhrase]:
 
 
 def _admitted(text: str, key: KeyPhrase, table: KeyTable) -> KeyPhrase | None:
-    """A wordy field's short phrase counts only where a sentence starts: `contains` mid-sentence names nothing."""
-    if key.name in table.value_fields or key.weight >= ANYWHERE_CHARS:
+    """A wordy field's short phrase counts only where a sentence starts: `contains` mid-sentence names nothing. So does
+    any phrase that says what a line is not: powder `for injection` may well be a product."""
+    if key.name in table.value_fields or (key.name != OTHER and key.weight >= ANYWHERE_CHARS):
         return key
+    if key.name == OTHER and key.errors and key.chars < ANYWHERE_CHARS:
+        return None  # `sterile` is no bent `sterile R`
     before = text[: key.start].rstrip()
     return key if not before or before[-1] in ".!;:|/•*)" else None
 

@@ -68,6 +68,14 @@ def test_wordy_phrase_counts_only_where_a_sentence_starts() -> None:
     assert names("Contains: milk") == ["ingredients"]
 
 
+@pytest.mark.parametrize(
+    "text", ["Powder for Injection", "Sterile Wound Dressing", "Sterile Saline Solution", "Tablets - for oral use"]
+)
+def test_what_a_line_is_not_is_said_where_a_sentence_starts_and_as_it_is_spelled(text: str) -> None:
+    assert names(text) == []
+    assert names("For injection") == names("Sterile R") == names("20 tablets. For oral use")[-1:] == ["other"]
+
+
 def test_no_letter_may_be_wrong_in_a_short_phrase_beyond_lookalikes() -> None:
     assert allowed_errors(7) == 0
     assert names("EXQ 12/2027") == []
