@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from edge_agent.telemetry.history import read_history
-from tests.broker import Broker, Observer, wait_until
+from tests.broker import DEADLINE_S, Broker, Observer, wait_until
 from tests.telemetry import boards
 from tests.test_agent import agent_process, config_file, label_folder, last
 
@@ -65,11 +65,11 @@ def test_hot_board_reads_fewer_frames_says_so_and_goes_back(broker: Broker, tmp_
         wait_until(lambda: told()["cameras"]["left"]["fps"] < 1.5, "fewer frames", 60)
 
         boards.write(gpu, 60_000)
-        wait_until(lambda: last(observer, "health")["pipeline"] == "running", "running again", 30)
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        wait_until(lambda: last(observer, "health")["pipeline"] == "running", "running again")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=DEADLINE_S) as answer:
             assert 'edge_agent_power_w{rail="total"} 15.2' in answer.read().decode()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(DEADLINE_S) == 0
     kept = list(read_history(tmp_path / "telemetry"))
     assert {body["cooling"]["share"] for body in kept} >= {1.0, 0.25}
     assert all(len(payload) < 6_000 for payload in observer.payloads("edge/press7/telemetry"))

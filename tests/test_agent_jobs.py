@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.broker import Broker, Observer, wait_until
+from tests.broker import DEADLINE_S, Broker, Observer, wait_until
 from tests.test_agent import agent_process, config_file, label_folder, last
 
 SETTINGS = [{"field": "lot"}]
@@ -25,6 +25,12 @@ def job(name: str, **more: Any) -> bytes:
 
 def readings(observer: Observer) -> int:
     return len(observer.payloads("edge/press7/left/result"))
+
+
+def captured_after(observer: Observer, at: str) -> list[str]:
+    """When the readings since then were captured: others are told again after a kill."""
+    said = [json.loads(payload)["captured_at"] for payload in observer.payloads("edge/press7/left/result")]
+    return [each for each in said if each > at]
 
 
 def items(observer: Observer) -> list[dict[str, Any]]:
@@ -74,12 +80,13 @@ def test_item_before_the_camera_is_judged_by_what_was_expected_when_it_came(brok
             assert send(observer, [job("j-5")], "j-5") == [("j-5", 200)]
             assert len(items(observer)) == 1
             process.send_signal(signal.SIGKILL)
-            process.wait(10)
-        read = readings(observer)
+            process.wait(DEADLINE_S)
         with agent_process(config) as process:
-            wait_until(lambda: readings(observer) >= read + 2, "readings of the next process", 60)
-            reported = last(observer, "left/expected/reported")
-            assert (reported["id"], reported["detail"]) == ("j-5", "in force since before this start")
+            since = "in force since before this start"
+            wait_until(lambda: last(observer, "left/expected/reported")["detail"] == since, "the next process")
+            assert last(observer, "left/expected/reported")["id"] == "j-5"
+            started_at = last(observer, "status")["started_at"]
+            wait_until(lambda: len(captured_after(observer, started_at)) >= 2, "readings of the next process")
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0
         wait_until(lambda: len(items(observer)) == 2, "the item that was open", 60)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from edge_agent.files import write_atomically
+
 NANO_RAILS = {1: ("VDD_IN", 19_000, 800), 2: ("VDD_CPU_GPU_CV", 19_000, 300), 3: ("VDD_SOC", 19_000, 200)}
 AGX_RAILS = {1: ("VDD_GPU_SOC", 20_000, 500), 2: ("VDD_CPU_CV", 20_000, 250), 3: ("VIN_SYS_5V0", 5_000, 1_000)}
 AGX_MORE = {1: ("NC", 0, 0), 2: ("VDDQ_VDD2_1V8AO", 5_000, 400), 3: ("NC", 0, 0)}
@@ -22,8 +24,9 @@ CPU_ONLINE CORE_0 1
 
 
 def write(path: Path, content: object) -> Path:
+    """In one step, as the kernel's own files change: whoever reads meanwhile finds the one or the other."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{content}\n")
+    write_atomically(path, f"{content}\n".encode(), durable=False)
     return path
 
 

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.broker import free_port, wait_until
+from tests.broker import DEADLINE_S, free_port, wait_until
 from tests.light import LIGHT
 from tests.test_agent import label_folder
 
@@ -30,7 +30,7 @@ class Door:
         self.folder = folder
         self.process = process
         self.port = port
-        self.http = httpx.Client(base_url=address, timeout=20)
+        self.http = httpx.Client(base_url=address, timeout=DEADLINE_S)
 
     def get(self, path: str, **query: Any) -> Any:
         """The JSON of an answer that is well."""
@@ -48,11 +48,11 @@ class Door:
 
     def client(self, **options: Any) -> httpx.Client:
         """Another visitor."""
-        return httpx.Client(base_url=self.http.base_url, timeout=20, **options)
+        return httpx.Client(base_url=self.http.base_url, timeout=DEADLINE_S, **options)
 
     def raw(self) -> socket.socket:
         """A connection of which every byte is the test's."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=DEADLINE_S)
 
 
 def settings(folder: Path, port: int, **sections: Any) -> Path:
@@ -78,12 +78,19 @@ def settings(folder: Path, port: int, **sections: Any) -> Path:
 
 
 @contextmanager
-def opened(folder: Path, *, ready: bool = True, address: str = "http://127.0.0.1", **sections: Any) -> Iterator[Door]:
-    """The agent, its door open; with `ready`, reading too."""
+def opened(
+    folder: Path,
+    *,
+    ready: bool = True,
+    address: str = "http://127.0.0.1",
+    module: Sequence[str] = ("edge_agent",),
+    **sections: Any,
+) -> Iterator[Door]:
+    """The agent, its door open; with `ready`, reading too. `module`: what runs it, with its own arguments."""
     port = free_port()
     config = settings(folder, port, **sections)
     environ = {name: value for name, value in os.environ.items() if not name.startswith("EDGE_AGENT_")}
-    command = [sys.executable, "-m", "edge_agent", "run", "--config", str(config)]
+    command = [sys.executable, "-m", *module, "run", "--config", str(config)]
     with (folder / "log.txt").open("wb") as log:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, env=environ)
     door = Door(folder, process, f"{address}:{port}", port)
@@ -96,7 +103,7 @@ def opened(folder: Path, *, ready: bool = True, address: str = "http://127.0.0.1
         door.http.close()
         process.terminate()
         try:
-            process.wait(60)
+            process.wait(DEADLINE_S)
         finally:
             process.kill()
 
@@ -114,7 +121,7 @@ def heard(door: Door, path: str, enough: Callable[[list[tuple[str, Any]]], bool]
     found: list[tuple[str, Any]] = []
     kind = ""
     deadline = threading.Event()
-    timer = threading.Timer(30, deadline.set)
+    timer = threading.Timer(DEADLINE_S, deadline.set)
     timer.start()
     try:
         with door.http.stream("GET", path, headers={"Accept": "text/event-stream", **headers}) as answer:

@@ -13,7 +13,7 @@ import pytest
 
 from edge_agent.web import connections, endpoint, server
 from edge_agent.web.connections import Listener
-from tests.broker import free_port, wait_until
+from tests.broker import DEADLINE_S, free_port, wait_until
 from tests.web.test_server import Site, answers, made_server
 
 MOST = 8  # web.max_clients
@@ -36,7 +36,7 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 
 def connected(port: int, said: bytes = b"") -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", port), timeout=10)
+    connection = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S)
     connection.sendall(said)
     return connection
 
@@ -93,7 +93,7 @@ def test_more_than_may_connect_are_told_so_in_json_and_let_go(port: int, monkeyp
     monkeypatch.setattr(connections, "HEAD_S", 30)
     with ExitStack() as stack:
         silent = [stack.enter_context(connected(port)) for _ in range(MOST)]
-        answer = httpx.get(f"http://127.0.0.1:{port}/v1/ready", timeout=10)
+        answer = httpx.get(f"http://127.0.0.1:{port}/v1/ready", timeout=DEADLINE_S)
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "too_many_clients")
         assert answer.headers["connection"] == "close"
         assert answer.headers["x-frame-options"] == "DENY"
@@ -101,7 +101,8 @@ def test_more_than_may_connect_are_told_so_in_json_and_let_go(port: int, monkeyp
         wait_until(lambda: answers(port), "there is room")
 
 
-def test_request_that_comes_in_pieces_is_answered(port: int) -> None:
+def test_request_that_comes_in_pieces_is_answered(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEAD_S", 30)
     with connected(port) as connection:
         for piece in (b"GET /v1/session HTTP/1.1\r\n", b"Host: localhost\r\n", b"Connection: close\r\n\r\n"):
             connection.sendall(piece)
@@ -144,7 +145,10 @@ def test_body_that_drips_is_given_up(port: int, monkeypatch: pytest.MonkeyPatch)
             time.sleep(0.1)  # each well within the time from piece to piece
 
     answer = httpx.post(
-        f"http://127.0.0.1:{port}/v1/login", content=drops(), headers={"Content-Type": "application/json"}, timeout=10
+        f"http://127.0.0.1:{port}/v1/login",
+        content=drops(),
+        headers={"Content-Type": "application/json"},
+        timeout=DEADLINE_S,
     )
     assert (answer.status_code, answer.json()["error"]["code"]) == (408, "too_slow")
 

@@ -300,7 +300,8 @@ class TestTeach:
         counts = page.locator(".rehearsal .counts p b")
         expect(page.locator(".rehearsal")).to_contain_text("frames with text")
         said = [int(count) for count in counts.all_inner_texts()]
-        assert sum(said) > 0 and said[0] > 0  # those with the label whose form it is
+        # those with the label whose form it is
+        assert sum(said) > 0 and said[0] > 0, page.locator(".rehearsal").inner_text()
         page.get_by_label("How").select_option("text")
         mask.fill("X-000")
         expect(counts.first).to_have_text("0")

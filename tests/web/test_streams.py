@@ -19,7 +19,7 @@ from edge_agent.web import streams
 from edge_agent.web.bell import Bell
 from edge_agent.web.pictures import Pictures, encoded
 from edge_agent.web.site import Refused
-from tests.broker import wait_until
+from tests.broker import DEADLINE_S, wait_until
 from tests.web.doors import Door
 
 
@@ -171,7 +171,7 @@ def test_bell_wakes_whoever_waits_from_any_thread_and_survives_its_loop() -> Non
         bell = Bell()
         bells.append(bell)
         threading.Timer(0.05, bell.ring).start()
-        return await bell.wait(5)
+        return await bell.wait(DEADLINE_S)
 
     assert asyncio.run(listen())
     bells[0]._waiting = 1
