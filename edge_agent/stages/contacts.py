@@ -20,7 +20,7 @@ _ENDINGS = frozenset(
 )
 _NAME, _ENDING = r"[\w-]{4,63}", r"[a-z]{2,6}\b"
 _WEB = re.compile(
-    r"(?:h[tf]{1,2}p?[s5]?\s?[:;.,]?\s?[/1lI|]{1,2}\s?(?:w{2,3}\.)?"
+    r"(?:(?:https?|(?<![^\W\d_])h[tf]{1,2}p?[s5]?)\s?[:;.,]?\s?(?:/[/1lI|]?|[1lI|]/)\s?(?:w{2,3}\.)?"
     rf"|\bw{{3}}\s?[.,]\s?|w{{3}}\.|\bw{{3}}(?={_NAME}\.{_ENDING})"
     rf"|[wv]{{3}}[.,](?={_NAME}\s?[.,]{_ENDING})|\b[wv]{{2}}[.,](?={_NAME}[.,]{_ENDING}))",
     re.IGNORECASE,

@@ -14,7 +14,11 @@ from edge_agent.stages.label_text import LabelText, label_text
 PIECE_CHARS = 1024  # a longer text is searched in pieces cut at spaces, so that the time stays linear
 CACHED_CHARS = 300  # consecutive frames repeat their lines; longer texts are not worth the memory
 CACHED_LINES = 2048
-_ADDRESS = re.compile(r"(?i)(?:https?\s?:|www\.|(?<![^\s:,;])[\w.+-]{1,64}\s?(?:@|[(\[]at[)\]])\s?)[^\s]{1,253}")
+_ADDRESS = re.compile(  # with what OCR makes of its head: http5:1/, htfs//, wvw.
+    r"(?i)(?:https?\s?:|(?<![^\W\d_])h[tf]{1,3}p?[s5]?\s?[:;.,]?\s?(?:/[/1l|]|[1l|]/)"
+    r"|www\.|\b[wv]{2,3}[.,](?=[\w-]{4,63}[.,])"
+    r"|(?<![^\s:,;])[\w.+-]{1,64}\s?(?:@|[(\[]at[)\]])\s?)[^\s]{1,253}"
+)
 _COUNTED = re.compile(r"(?i)[0-9]\s?(?:pcs|pieces|count)\Z")
 _CODED = frozenset({"lot", "serial_number"})
 

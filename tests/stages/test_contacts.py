@@ -21,6 +21,7 @@ from edge_agent.stages.contacts import find_contact
         ("www.example.com,Tel.040123456", "example.com"),
         ("www.Insel-Milch.de", "insel-milch.de"),
         ("www.GreatIdeas.com", "greatideas.com"),
+        ("Webhttp://example.com", "example.com"),
         ("www.example.com ,Tel.040", "example.com"),
     ],
 )
@@ -126,6 +127,9 @@ def test_letters_glued_to_digits_of_a_number_are_its_own(text: str, value: str) 
         "us @brand, see below. it",
         "Follow us @ brand. We are",
         "Serve @ 5-8 C",
+        "Gesamtgewicht: 12.5 kg",
+        "Height 12.5mm",
+        "Nettogewic ht: 1,25.kg",
         "5 .de",
         "Bolacha, com",
         "a@b",

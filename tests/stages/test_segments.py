@@ -22,7 +22,9 @@ def test_key_word_at_the_head_of_a_code_belongs_to_the_code() -> None:
 
 
 def test_words_inside_an_address_of_the_web_cut_nothing() -> None:
-    assert shown("https://support.example.com/lot/exp") == [((), "https://support.example.com/lot/exp")]
+    for head in ("https://", "http5:1/", "htfs//", "wvw."):
+        assert shown(f"{head}support.example.com/lot/exp") == [((), f"{head}support.example.com/lot/exp")]
+    assert shown("Gewicht: 11LOT A123")[-1] == (("lot",), "A123")
 
 
 def test_empty_line_has_no_key() -> None:
