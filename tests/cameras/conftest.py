@@ -13,9 +13,10 @@ import numpy.typing as npt
 import pytest
 
 from edge_agent.settings.cameras import CameraConfig
+from tests.broker import DEADLINE_S
 
 
-def eventually(condition: Callable[[], object], what: str, timeout_s: float = 15.0) -> None:
+def eventually(condition: Callable[[], object], what: str, timeout_s: float = DEADLINE_S) -> None:
     """Polls until `condition` holds; fails, naming `what`, when it does not within `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while not condition():

@@ -21,11 +21,12 @@ from edge_agent.errors import CameraError, ConfigError, FrameError
 from edge_agent.mailbox import Mailbox
 from edge_agent.records import Frame
 from edge_agent.settings.cameras import CameraConfig
+from tests.broker import DEADLINE_S
 from tests.cameras.conftest import config, eventually, numbered
 from tests.fakes import FakeCamera
 
 Picture = npt.NDArray[np.uint8]
-QUICK = {"reconnect_min_s": 0.001, "reconnect_max_s": 0.01, "open_timeout_s": 0.1, "read_timeout_s": 0.1}
+QUICK = {"reconnect_min_s": 0.001, "reconnect_max_s": 0.01, "open_timeout_s": 1.0, "read_timeout_s": 1.0}
 
 
 class Sink:
@@ -108,7 +109,7 @@ def test_frames_flow_numbered_and_timed() -> None:
     assert status.reason is None
     assert status.frames >= 30
     assert (status.width_px, status.height_px) == (64, 48)
-    assert 5 < status.fps < 110
+    assert 0 < status.fps < 110
     assert status.last_frame_at is not None
     assert status.last_frame_at >= before_s
     assert capture.status().state == "offline"
@@ -157,10 +158,10 @@ def test_lost_camera_is_opened_again_and_numbers_go_on() -> None:
 
 
 def test_camera_that_does_not_open_is_offline_and_says_why() -> None:
-    opens = itertools.count()
+    opens, plugged_in = itertools.count(), threading.Event()
 
     def refuse() -> None:
-        if next(opens) < 5:
+        if next(opens) < 5 or not plugged_in.is_set():
             raise CameraError("rtsp://admin:***@host/live did not open")
 
     camera = FakeCamera(script(), refuse)
@@ -170,7 +171,8 @@ def test_camera_that_does_not_open_is_offline_and_says_why() -> None:
     with CaptureThread("a", config(**slow), sink.put, make=making(camera)) as capture:
         eventually(lambda: capture.status().state == "offline", "offline")
         seen.append((capture.status().state, capture.status().reason))
-        eventually(lambda: sink.frames, "frames at the sixth attempt")
+        plugged_in.set()
+        eventually(lambda: sink.frames, "frames once it opens")
         assert capture.status().state == "online"
     assert seen == [("offline", "rtsp://admin:***@host/live did not open")]
 
@@ -226,7 +228,7 @@ def test_stop_interrupts_the_wait_between_attempts() -> None:
     )
     capture.start()
     eventually(lambda: capture.status().state == "offline", "waiting for the next attempt")
-    assert capture.stop(timeout_s=10.0)
+    assert capture.stop(timeout_s=DEADLINE_S)
 
 
 def test_hung_read_shows_as_stalled_then_a_fresh_capture_takes_over(
@@ -244,14 +246,14 @@ def test_hung_read_shows_as_stalled_then_a_fresh_capture_takes_over(
     gives_two = first._read
     first._read = lambda: gives_two() if next(reads) < 2 else hang()
     second = FakeCamera(script())
-    settings = config(**{**QUICK, "stalled_after_s": 0.3, "read_timeout_s": 0.6})
+    settings = config(**{**QUICK, "stalled_after_s": 0.3, "read_timeout_s": 3.0})
     with CaptureThread("a", settings, sink.put, make=making(first, second)) as capture:
         eventually(lambda: capture.status().state == "stalled", "stalled while the read hangs")
         assert "no frame for" in str(capture.status().reason)
         assert capture.status().fps == 0
         eventually(lambda: len(sink.frames) > 5, "frames from the fresh capture")
-        status = capture.status()
-        assert (status.state, status.abandoned) == ("online", 1)
+        eventually(lambda: capture.status().state == "online", "online")
+        assert capture.status().abandoned == 1
         assert first.closes == 0, "another thread touched the camera that hangs"
         release.set()
         eventually(lambda: first.closes == 1, "the abandoned thread closes its camera when it returns")
@@ -295,7 +297,7 @@ def test_stop_returns_in_time_although_a_read_hangs(release: threading.Event) ->
     assert not capture.stop(timeout_s=0.2)
     assert time.monotonic() - started < 5
     release.set()
-    assert capture.stop(timeout_s=10.0)
+    assert capture.stop(timeout_s=DEADLINE_S)
 
 
 def test_still_scene_is_no_stall() -> None:
@@ -303,9 +305,9 @@ def test_still_scene_is_no_stall() -> None:
     states: set[str] = set()
     sink = Sink()
     camera = FakeCamera(lambda: time.sleep(0.01) or still.copy())  # type: ignore[func-returns-value]
-    with CaptureThread("a", config(stalled_after_s=0.2), sink.put, make=making(camera)) as capture:
+    with CaptureThread("a", config(stalled_after_s=1.5), sink.put, make=making(camera)) as capture:
         eventually(lambda: sink.frames, "a first frame")
-        deadline = time.monotonic() + 0.8
+        deadline = time.monotonic() + 2.0
         while time.monotonic() < deadline:
             states.add(capture.status().state)
             time.sleep(0.01)
@@ -320,10 +322,10 @@ def test_source_with_nothing_new_is_online_and_says_what_it_waits_for(release: t
         raise NoFrameYet("waiting for new images in /spool")
 
     done = threading.Event()
-    settings = config(stalled_after_s=0.2, read_timeout_s=30.0)
+    settings = config(stalled_after_s=1.0, read_timeout_s=30.0)
     with CaptureThread("a", settings, Sink().put, make=making(FakeCamera(read))) as capture:
         eventually(lambda: capture.status().state == "online", "online")
-        time.sleep(0.4)
+        time.sleep(1.3)
         assert capture.status().state == "online"
         assert capture.status().reason == "waiting for new images in /spool"
         release.set()
@@ -448,13 +450,13 @@ def test_every_frame_source_waits_for_room_and_loses_none() -> None:
     camera = FakeCamera(script(*[numbered(n) for n in range(10)], None, every_s=0))
     put = partial(mailbox.put_waiting, timeout_s=0.01)
     taken: list[int] = []
-    settings = config(pace="every_frame", stalled_after_s=0.1, read_timeout_s=0.1)
+    settings = config(pace="every_frame", stalled_after_s=1.0, read_timeout_s=1.0)
     with CaptureThread("a", settings, put, make=making(camera)) as capture:
-        time.sleep(0.5)  # a slow reader is not a stalled camera, and no reason to abandon it
+        time.sleep(1.3)  # a slow reader is not a stalled camera, and no reason to abandon it
         assert capture.status().state == "online"
         assert capture.status().abandoned == 0
         while len(taken) < 10:
-            frame = mailbox.take(10)
+            frame = mailbox.take(DEADLINE_S)
             assert frame is not None
             taken.append(frame.seq)
         eventually(lambda: capture.status().state == "ended", "the end")
@@ -468,7 +470,7 @@ def test_stop_does_not_wait_for_room() -> None:
     capture = CaptureThread("a", config(pace="every_frame"), sink.put, make=making(FakeCamera(script())))
     capture.start()
     eventually(lambda: sink.refused > 1, "offered again")
-    assert capture.stop(timeout_s=10.0)
+    assert capture.stop(timeout_s=DEADLINE_S)
 
 
 def test_end_of_the_source_ends_the_thread_and_closes_the_camera() -> None:
@@ -476,7 +478,7 @@ def test_end_of_the_source_ends_the_thread_and_closes_the_camera() -> None:
     capture = CaptureThread("a", config(), Sink().put, make=making(camera))
     capture.start()
     eventually(lambda: camera.closes == 1, "closed")
-    assert capture.stop(timeout_s=10.0)
+    assert capture.stop(timeout_s=DEADLINE_S)
     assert capture.status().state == "ended"
     assert camera.opens == 1
 
@@ -485,7 +487,7 @@ def test_end_of_the_source_ends_the_thread_and_closes_the_camera() -> None:
 def test_bug_in_a_camera_is_told_and_a_fresh_capture_begins() -> None:
     sink = Sink()
     broken, sound = FakeCamera(script(ZeroDivisionError("bug"))), FakeCamera(script())
-    settings = config(reconnect_min_s=0.5, reconnect_max_s=0.5)
+    settings = config(reconnect_min_s=4.0, reconnect_max_s=4.0)
     with CaptureThread("a", settings, sink.put, make=making(broken, sound)) as capture:
         eventually(lambda: "bug" in str(capture.status().reason), "it says so")
         assert capture.status().state == "offline"
@@ -495,16 +497,21 @@ def test_bug_in_a_camera_is_told_and_a_fresh_capture_begins() -> None:
 
 def test_frame_processed_by_a_slow_reader_is_a_fresh_one() -> None:
     mailbox = Mailbox()
-    ages: list[float] = []
-    seqs: list[int] = []
-    with CaptureThread("a", config(), mailbox.put, make=making(FakeCamera(script(every_s=0.005)))):
+    newest, seqs = [-1], list[int]()
+
+    def put(frame: Frame) -> bool:
+        there = mailbox.put(frame)
+        newest.append(frame.seq)
+        return there
+
+    with CaptureThread("a", config(), put, make=making(FakeCamera(script()))):
         for _ in range(6):
-            frame = mailbox.take(10)
+            there = newest[-1]
+            frame = mailbox.take(DEADLINE_S)
             assert frame is not None
-            ages.append(time.monotonic() - frame.captured_mono)
+            assert frame.seq >= there
             seqs.append(frame.seq)
-            time.sleep(0.2)
-    assert max(ages) < 1.0
+            eventually(lambda: newest[-1] >= seqs[-1] + 20, "frames that pass meanwhile")
     assert mailbox.drops["a"] > 50
     assert seqs[-1] - seqs[0] > 50, "old frames were read one after the other"
 

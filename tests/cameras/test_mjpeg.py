@@ -136,7 +136,7 @@ def test_stream_that_changes_its_size_gives_each_frame_as_it_is(serve: Serve) ->
 
 def test_change_of_size_is_counted(serve: Serve) -> None:
     source = serve([part(jpeg(1)), part(jpeg(2, 640, 480))], hold=True)
-    with CaptureThread("a", config("video", source, read_timeout_s=0.5), lambda frame: True) as capture:
+    with CaptureThread("a", config("video", source, read_timeout_s=4.0), lambda frame: True) as capture:
         eventually(lambda: capture.status().frames == 2, "both frames")
         assert capture.status().resizes == 1
         assert (capture.status().width_px, capture.status().height_px) == (640, 480)
@@ -158,7 +158,7 @@ def test_foreign_bytes_within_a_jpeg_are_counted_as_a_bad_frame(serve: Serve) ->
     pictures = [bytearray(jpeg(n, detailed=True)) for n in range(5)]
     middle = len(pictures[2]) // 2
     pictures[2][middle : middle + 60] = bytes(range(196, 256))
-    settings = config("video", serve([part(bytes(p)) for p in pictures], hold=True), read_timeout_s=0.5)
+    settings = config("video", serve([part(bytes(p)) for p in pictures], hold=True), read_timeout_s=4.0)
     with CaptureThread("a", settings, lambda frame: True) as capture:
         eventually(lambda: capture.status().frames == 4, "four good frames")
         assert capture.status().bad_frames == 1

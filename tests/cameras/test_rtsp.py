@@ -138,10 +138,11 @@ def test_silent_server_leaves_the_camera_offline_and_the_rest_going(silent_port:
     )
     with CaptureThread("a", settings, mailbox.put) as capture:
         eventually(lambda: capture.status().reconnects >= 2, "two attempts")
-        started = time.monotonic()
-        status = capture.status()
-        assert mailbox.take(0) is None
-        assert time.monotonic() - started < 0.2, "status or mailbox waited for the camera"
+        attempts, looks = capture.status().reconnects, 0
+        while (status := capture.status()).reconnects < attempts + 3:
+            assert mailbox.take(0) is None
+            looks += 1
+        assert looks > 100, "status or mailbox waited for the camera"
     assert status.state == "offline"
     assert "S3cret" not in str(status.reason)
     assert "u:***@127.0.0.1" in str(status.reason)

@@ -185,7 +185,7 @@ def test_link_swapped_while_running_is_noticed_and_followed(clip: Clip, tmp_path
     with CaptureThread("a", settings, mailbox.put) as capture:
         eventually(taking(set(range(8))), "frames of the first clip")
         link.unlink()
-        eventually(lambda: capture.status().state == "offline", "the loss", timeout_s=5)
+        eventually(lambda: capture.status().state == "offline", "the loss")
         assert "is gone" in str(capture.status().reason)
         seen.clear()
         link.symlink_to(second)
