@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 
 from rapidfuzz.distance import Levenshtein
 
@@ -48,6 +49,9 @@ _BENT_UNIT_OF = {
 }
 METRIC = frozenset({"mg", "g", "kg", "ml", "cl", "dl", "l"})
 _COMPOUND = frozenset({("lb", "oz"), ("gal", "qt"), ("gal", "fl oz"), ("qt", "fl oz"), ("pt", "fl oz")})
+_METRIC_OF = {"oz": ("g", 28.35), "lb": ("g", 453.6), "fl oz": ("ml", 29.57)}
+_BASE_OF = {"mg": ("g", 0.001), "g": ("g", 1), "kg": ("g", 1000), "ml": ("ml", 1), "cl": ("ml", 10), "l": ("ml", 1000)}
+NEARLY = 0.03  # of an amount: what rounding makes of 12 fl oz (355 ml)
 _FRACTIONS = {"½": 0.5, "¼": 0.25, "¾": 0.75}
 _IDEOGRAPH_UNITS = "|".join(sorted((u for u in _UNIT_OF if ord(u[0]) > 0x2E7F), key=lambda u: (-len(u), u)))
 
@@ -116,7 +120,24 @@ def find_quantities(text: str, *, keyed: bool) -> tuple[Quantity, ...]:
     ways = iter(_LOOSE if keyed else ())
     while not found and (way := next(ways, None)) is not None:
         found = [q for match in way.finditer(text) if (q := _quantity(match, repaired=True)) is not None]
+    if keyed and len(found) == 1:
+        found += _same_in_metric(text, found[0])
     return tuple(_compounds(text, [_with_piece_before(text, q) for q in found] if keyed else found))
+
+
+def _same_in_metric(text: str, printed: Quantity) -> list[Quantity]:
+    """The amount that stands misread behind another in a unit that is not metric, and agrees with it: 16 oz (4S4 g)."""
+    matches = (match for way in _LOOSE for match in way.finditer(text, printed.end))
+    behind = (q for match in matches if (q := _quantity(match, repaired=True)) is not None)
+    return list(islice((q for q in behind if _agree(printed, q)), 1))
+
+
+def _agree(printed: Quantity, metric: Quantity) -> bool:
+    if printed.unit not in _METRIC_OF or metric.unit not in _BASE_OF or " x " in printed.value + metric.value:
+        return False
+    (unit, factor), (base, scale) = _METRIC_OF[printed.unit], _BASE_OF[metric.unit]
+    wanted, amount = float(printed.value.split()[0]) * factor, float(metric.value.split()[0]) * scale
+    return unit == base and abs(amount - wanted) <= NEARLY * wanted
 
 
 def _with_piece_before(text: str, found: Quantity) -> Quantity:

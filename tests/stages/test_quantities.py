@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from edge_agent.stages.quantities import bare_count, best_quantity, find_quantities, only_quantity
+from edge_agent.stages.quantities import METRIC, bare_count, best_quantity, find_quantities, only_quantity
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,26 @@ def test_what_nobody_sells_gives_none_even_behind_a_phrase(text: str) -> None:
 @pytest.mark.parametrize("text", ["250 9", "90 9", "0,5 1", "Zimmer 250 9", "Serie 0,5 I"])
 def test_numbers_alone_are_no_amount_without_a_phrase(text: str) -> None:
     assert only_quantity(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("12 fl oz (355 nL)", "355 ml"),
+        ("NET WT 16 oz(4S4g)", "454 g"),
+        ("2 lb (9O7 g)", "907 g"),
+        ("1 oz 28 q", "28 g"),
+    ],
+)
+def test_misread_metric_amount_that_agrees_with_the_one_before_it_is_mended(text: str, value: str) -> None:
+    found = best_quantity(find_quantities(text, keyed=True))
+    assert (found.value, found.flags) == (value, ("repaired",))
+
+
+@pytest.mark.parametrize("text", ["16 oz (4S g)", "12 fl oz (355 q)", "16 oz", "12 fl oz S55 nL", "2 x 16 oz (4S4g)"])
+def test_misread_metric_amount_that_does_not_agree_counts_for_nothing(text: str) -> None:
+    found = find_quantities(text, keyed=True)
+    assert [q.unit in METRIC for q in found] == [False]
 
 
 def test_pints_and_ounces_together_are_no_amount_that_is_known() -> None:
