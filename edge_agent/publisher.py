@@ -50,8 +50,8 @@ class Publisher:
     """Takes messages from `outbox` and offers them to `transport`, which it opens and closes.
 
     A result that waited longer than `historical_after_s` by `clock` (the outbox's) is marked historical; of those at
-    most `replay_per_s` are sent a second (0: as many as go). `tell` hears (kind, text) of messages given up.
-    `start`, `stop` and `stats` may be called from any thread.
+    most `replay_per_s` are sent a second (0: as many as go). `tell` hears (kind, text) of messages given up, and
+    of those from outside that were not taken. `start`, `stop` and `stats` may be called from any thread.
     """
 
     def __init__(
@@ -81,6 +81,7 @@ class Publisher:
         self._suspect: tuple[int, int] | None = None  # id, times it was the first of those lost
         self._delivered = self._retries = self._failed = self._dead_lettered = 0
         self._warned_at: float | None = None
+        self._told_dropped = 0  # so many of those from outside
         self.fault: BrokenPipeError | None = None  # set when its thread ended because nobody will ever read on
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
 
@@ -158,6 +159,7 @@ class Publisher:
     def _deliver(self) -> None:
         while True:
             any_lost = self._take_settled()
+            self._tell_dropped()
             if self._finished():
                 return
             if any_lost:
@@ -248,6 +250,14 @@ class Publisher:
             log.warning("%s given up (%s; %d so far): %s", topic, reason, self._dead_lettered, detail)
         if self._tell is not None and entry is not None and entry.message.topic != messages.EVENT_TOPIC:
             self._tell("dead_letter", f"{entry.message.topic} given up ({reason}): {detail}")
+
+    def _tell_dropped(self) -> None:
+        """Looked at with whatever leaves, telemetry at the latest: who floods this device does not keep it awake."""
+        count = self._transport.inbound_dropped
+        if self._tell is not None and count > self._told_dropped:
+            self._told_dropped = count
+            why = "too many came at once, or one was larger than mqtt.max_payload_bytes"
+            self._tell("inbound_dropped", f"messages to this device not taken since it started: {count}; {why}")
 
     def _aged(self, entry: Entry) -> Message:
         return messages.as_historical(entry.message) if self._is_historical(entry) else entry.message

@@ -320,6 +320,25 @@ def test_message_given_up_is_told_but_not_an_event_of_it(outbox: Outbox, run: Ru
     assert outbox.stats().dropped == {"refused": 2}
 
 
+def test_messages_from_outside_that_were_not_taken_are_told_each_time_that_there_are_more(
+    outbox: Outbox, run: Run
+) -> None:
+    told: list[tuple[str, str]] = []
+    transport = FakeTransport()
+    publisher = run(outbox, transport, tell=lambda *news: told.append(news))
+    transport.connect()
+    for n, transport.inbound_dropped in enumerate((0, 3, 3, 23), start=1):
+        outbox.put(result(n))
+        wait_until(partial(in_flight, transport, 1), "the offer")
+        transport.settle_all()
+        wait_until(lambda n=n: publisher.stats().delivered == n, "the delivery")  # type: ignore[misc]
+    wait_until(lambda: len(told) == 2, "both")
+    why = "too many came at once, or one was larger than mqtt.max_payload_bytes"
+    assert told == [
+        ("inbound_dropped", f"messages to this device not taken since it started: {count}; {why}") for count in (3, 23)
+    ]
+
+
 def test_stop_waits_for_confirmations_then_says_farewell(outbox: Outbox) -> None:
     transport = FakeTransport(window=1)
     publisher = Publisher(outbox, transport)
