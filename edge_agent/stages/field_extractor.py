@@ -71,7 +71,7 @@ from edge_agent.stages.found_values import Found, Label, bare_lots, read_label
 from edge_agent.stages.kept_prototypes import KeptPrototypes
 from edge_agent.stages.label_date import DateRules
 from edge_agent.stages.lexicon import LEXICON, OTHER
-from edge_agent.stages.line_shape import may_be_address, names_town
+from edge_agent.stages.line_shape import is_at_house, may_be_address, names_town
 from edge_agent.stages.masks import fit_to_masks
 from edge_agent.stages.nearest import Candidates, Nearest, NearestPrototypes
 from edge_agent.stages.products import with_products
@@ -86,7 +86,7 @@ Clock = Callable[[], "float | None"]
 MasksOfRegion = Callable[["str | None"], Mapping[str, Pattern]]
 
 MIN_SHARE = 0.3  # of the fields' likenesses; below it a line stays unnamed
-OTHER_BESIDE_A_DATE, EXPIRED = -1.0, -2.0  # nats that speak against these names
+OTHER_BESIDE_A_DATE, EXPIRED, PRODUCT_AT_A_HOUSE = -1.0, -2.0, -2.0  # nats that speak against these names
 MAX_LINE_CHARS = 300  # of a line that the encoder may name by a value: a longer one is prose
 MAX_CODE_LINES = 64  # of the text of one 2D code
 OUT_OF_ORDER = "the encoder is out of order, lines that need it are named without it"
@@ -353,7 +353,8 @@ def _is_keyed(found: Found, label: Label) -> bool:
 
 def _candidates(text: str, values: Mapping[str, Value], table: FieldTable, today: date | None) -> Candidates:
     """What the encoder may call a text: beside a sound date only a date's kinds, an address only what can be one, an
-    amount none in mg, which is a strength; beside a postal code no date or amount that was not read."""
+    amount none in mg, which is a strength; beside a postal code no date or amount that was not read, and with the
+    number of a house hardly a product."""
     dates = [name for name, kind in table.kinds.items() if kind == "date"]
     read = next((values[name] for name in dates if name in values), None)
     if read is not None and (not read.doubted or _is_whole_date(text[read.start : read.end])):
@@ -365,7 +366,8 @@ def _candidates(text: str, values: Mapping[str, Value], table: FieldTable, today
     if names_town(text):
         named -= {name for name, kind in table.kinds.items() if kind in ("date", "quantity")}
     strengths = {name for name, value in values.items() if value.value.endswith(" mg")}
-    return dict.fromkeys({*named, OTHER, *values} - strengths, 0.0)
+    weights = dict.fromkeys({*named, OTHER, *values} - strengths, 0.0)
+    return {**weights, "product_name": PRODUCT_AT_A_HOUSE} if is_at_house(text) else weights
 
 
 def _is_whole_date(seen: str) -> bool:

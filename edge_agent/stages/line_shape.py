@@ -18,6 +18,10 @@ _STREET = re.compile(
 )
 # a postal code before its town: , 56000 Auray
 _TOWN = re.compile(r",\s{0,2}(?:[A-Z]{1,2}-\s?)?[0-9]{4,5}\s?[^\W\d_a-z][^\W\d_A-Z]{2}")
+# behind the number of a house, a digit misread: Nave 8, 4I500 Sevilla; Via Nazionale 2I, 43100Parma
+_HOUSE_AND_TOWN = re.compile(
+    r"[a-zß-ÿ.]\s{0,2}[0-9lIZS]{1,3}\s?,\s{0,2}(?:[A-Z]{1,2}-\s?)?(?=\w{0,2}[0-9]{3})[0-9lIOSZ]{5}\s?[^\W\d_a-z][^\W\d_A-Z]{2}"
+)
 _SHAPE_CHARS = 300
 
 
@@ -30,6 +34,11 @@ def may_be_address(text: str) -> bool:
 def names_town(text: str) -> bool:
     """Whether a postal code stands before a town, which is neither a date nor an amount."""
     return _TOWN.search(text[:_SHAPE_CHARS]) is not None
+
+
+def is_at_house(text: str) -> bool:
+    """Whether the number of a house stands before a postal code and its town."""
+    return _HOUSE_AND_TOWN.search(text[:_SHAPE_CHARS]) is not None
 
 
 def shape(text: str) -> npt.NDArray[np.float64]:

@@ -325,6 +325,8 @@ def test_what_cannot_be_an_amount_or_a_date_is_not_called_so(with_encoder: Field
         "Vol1korn Hatcrflockcn": {"product_name"},
         "araeefamol 500 mg Table ts": {"product_name"},
         "Fohriqué per :Leiterie du Val , 14000 Caen": {"address"},
+        "Pol. Ind. La Red. Naue8,4I500 SeviIa": {"address"},
+        "Cascificio Alfo, Via Nazionale 2I, 43100Parmo": {"address"},
         "C on5ervasRía, Polígono Industrial 5, 36600 Vilagar cía": {"address"},
     }.items():
         assert {f.name for f in extract(text, extractor=with_encoder)} <= names
