@@ -6,7 +6,7 @@ A Label is one frame's lines while they are being read; what is found is gathere
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -139,7 +139,8 @@ def _named_values(segment: Segment, text: str, rules: ReadRules) -> list[tuple[V
         elif name in rules.kinds:
             value = read_value(name, text if rules.kinds[name] == "date" else undated, rules)
             if value is not None and not _is_loose(segment, key, value):
-                values.append((_with_key_s_end(value, key, segment) if rules.kinds[name] == "code" else value, key))
+                with_end = _KEY_S_END.get(rules.kinds[name])
+                values.append((with_end(value, key, segment) if with_end else value, key))
     return [(value if key.sure else replace(value, flags=(*value.flags, INFERRED)), key) for value, key in values]
 
 
@@ -151,6 +152,23 @@ def _with_key_s_end(value: Value, key: KeyPhrase, segment: Segment) -> Value:
         return value
     both = head[0] + value.value
     return replace(value, flags=(*value.flags, "ambiguous"), alternatives=(*value.alternatives, both))
+
+
+def _with_key_s_letter(value: Value, key: KeyPhrase, segment: Segment) -> Value:
+    """A day of one digit that touches a bent phrase, whose last letter may be its first: the 19 of `lel9.11.2026`."""
+    text, at = segment.text.text, key.end
+    touches = at == segment.start and value.start == 0 and text[at - 1 : at] in tuple("lIiOoSZB")
+    is_one_digit = text[at : at + 1].isdigit() and not text[at + 1 : at + 2].isdigit()
+    if not (key.errors and touches and is_one_digit and value.value):
+        return value
+    return replace(value, flags=tuple(dict.fromkeys((*value.flags, "incomplete"))))
+
+
+# what the end of a phrase may have of a value that touches it, by what the value is
+_KEY_S_END: Mapping[str, Callable[[Value, KeyPhrase, Segment], Value]] = {
+    "code": _with_key_s_end,
+    "date": _with_key_s_letter,
+}
 
 
 def _is_loose(segment: Segment, key: KeyPhrase, value: Value) -> bool:

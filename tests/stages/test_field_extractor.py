@@ -309,6 +309,13 @@ def test_expiry_of_years_ago_that_a_seven_read_as_one_makes_is_ambiguous() -> No
     assert (expiry.value, expiry.certain, expiry.alternatives) == ("2021-11-30", False, ("2027-11-30",))
 
 
+def test_day_that_may_have_lost_its_first_digit_to_a_bent_phrase_is_incomplete() -> None:
+    (found,) = extract("Conditionné lel9.11.2026")
+    assert "incomplete" in found.flags
+    (found,) = extract("Conditionné le 9.11.2026")
+    assert "incomplete" not in found.flags
+
+
 def test_amount_behind_contains_is_an_amount() -> None:
     assert pairs("Enthält 330 ml", "Contains: milk, eggs") == [
         ("weight_volume", "330 ml"),
