@@ -53,7 +53,7 @@ from edge_agent.stages.text_encoder import TextEncoder
 from edge_agent.stages.text_recogniser import RecogniserSettings, TextRecogniser
 from edge_agent.telemetry.vitals import Vitals
 from tests.backends.small_models import echo_and_total
-from tests.broker import Broker, Observer, wait_until
+from tests.broker import DEADLINE_S, Broker, Observer, wait_until
 from tests.fakes import FakeCamera, FakeEngine, FakeTransport
 from tests.light import LIGHT
 from tests.stages.labels import column
@@ -102,6 +102,11 @@ def last(observer: Observer, topic: str) -> dict[str, Any]:
     return dict(json.loads(payloads[-1])) if payloads else {}
 
 
+def codes(observer: Observer) -> list[int]:
+    """Of all that was reported of configurations."""
+    return [int(json.loads(payload)["code"]) for payload in observer.payloads("edge/press7/config/reported")]
+
+
 def test_readings_states_and_farewell_reach_the_broker(broker: Broker, tmp_path: Path) -> None:
     cameras = {
         "left": {"kind": "folder", "source": str(label_folder(tmp_path / "left", 2)), "pace": "every_frame"},
@@ -132,7 +137,7 @@ def test_readings_states_and_farewell_reach_the_broker(broker: Broker, tmp_path:
             fields = {field["name"]: field["value"] for field in reading["fields"]}
             assert fields["lot"] == label.lot
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(DEADLINE_S) == 0
         wait_until(lambda: last(observer, "status")["state"] == "stopped", "the farewell")
         assert last(observer, "status")["reason"] == "shutdown"
     with Observer(broker.port, "edge/press7/status") as late:
@@ -170,11 +175,11 @@ def test_everything_that_is_sent_is_as_the_contract_shows_it(broker: Broker, tmp
         wait_until(lambda: len(observer.payloads("edge/press7/left/result")) > read + 1, "a reading under the job")
         observer.publish("edge/press7/command/ping", b'{"id": "c-1"}')
         observer.publish("edge/press7/config/desired", b'{"version": 1, "patch": {"log": {"level": "warning"}}}')
-        wait_until(lambda: last(observer, "config/reported").get("code") == 202, "a trial")
+        wait_until(lambda: 202 in codes(observer), "a trial")
         told = len(observer.payloads("edge/press7/telemetry"))
         wait_until(lambda: len(observer.payloads("edge/press7/telemetry")) > told, "telemetry after them")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(DEADLINE_S) == 0
     topics = set()
     for heard in observer.heard:
         topic = heard.topic.removeprefix("edge/press7/").replace("left/", "line-1/")
@@ -255,7 +260,7 @@ def test_broker_that_is_not_there_stops_nothing(make_broker: Callable[..., Broke
         with Observer(late.port, "edge/press7/left/result") as observer:
             wait_until(lambda: len(observer.payloads("edge/press7/left/result")) == 2, "both results", 60)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(DEADLINE_S) == 0
 
 
 def test_agent_that_writes_to_a_reader_who_has_gone_leaves_quietly(tmp_path: Path) -> None:
@@ -376,25 +381,27 @@ def results(outbox: MemoryOutbox) -> Counter[str]:
 def test_slow_camera_is_not_starved_by_one_that_is_twenty_times_too_fast() -> None:
     stop = threading.Event()
     turns = 0
+    black = np.zeros((32, 32, 3), np.uint8)
 
-    def slowly(feed: Feed) -> dict[str, Array]:
+    def passing(feed: Feed) -> dict[str, Array]:
+        """What the cameras offer while a frame is read."""
         nonlocal turns
-        time.sleep(0.02)
         turns += 1
+        for n in range(20):
+            agent.mailbox.put(Frame("fast", 20 * turns + n, 0.0, 0.0, black))
+        if turns % 3:
+            agent.mailbox.put(Frame("slow", turns, 0.0, 0.0, black))
         if turns == 60:
             stop.set()
         return no_text(feed)
 
     outbox = MemoryOutbox(10_000_000, 3600)
-    agent = made_agent(made_pipeline(slowly), {"fast": 0.001, "slow": 0.03}, outbox)
-    for camera in agent.cameras:
-        camera.start()
+    agent = made_agent(made_pipeline(passing), {}, outbox)
+    agent.mailbox.put(Frame("fast", 0, 0.0, 0.0, black))
     agent.main_loop(stop, SILENT)
-    for camera in agent.cameras:
-        camera.stop(5)
     counts = results(outbox)
     assert counts["fast"] + counts["slow"] == 60
-    assert counts["slow"] >= 20  # it offers a frame every 1.5 turns, and each second turn is its own
+    assert counts["slow"] >= 20  # it offers a frame in two turns of three, and each second turn is its own
     assert agent.mailbox.drops["fast"] > 10 * counts["fast"]
 
 
@@ -542,12 +549,12 @@ class HangingCapture:
 
 
 def test_many_hanging_cameras_take_no_longer_to_leave_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edge_agent.agent.STOP_CAMERA_S", 0.1)
+    monkeypatch.setattr("edge_agent.agent.STOP_CAMERA_S", 1.0)
     told: list[tuple[str, float]] = []
     with running([HangingCapture(told) for _ in range(4)]):  # type: ignore[list-item]
         pass
     assert [what for what, _ in told] == ["start"] * 4 + ["ask"] * 4 + ["stop"] * 4
-    assert 0.0 < told[8][1] <= 0.1
+    assert 0.0 < told[8][1] <= 1.0
     assert [timeout_s for _, timeout_s in told[9:]] == [0.0, 0.0, 0.0]
 
 
@@ -629,7 +636,7 @@ def test_frames_are_read_while_plans_are_built_and_readings_say_by_what(
     ):
         wait_until(lambda: read_by("onnxruntime"), "readings by the CPU", 60)
         wait_until(lambda: under_way(mark), "the builder")
-        wait_until(lambda: "Building 1/2" in str(last(observer, "health").get("reason")), "progress as health", 20)
+        wait_until(lambda: "Building 1/2" in str(last(observer, "health").get("reason")), "progress as health")
         health = last(observer, "health")
         assert (health["pipeline"], health["backend"], health["precision"]) == ("building", "onnxruntime", "fp32")
         assert health["reason"].startswith("ppocrv4-mobile-det")
@@ -643,7 +650,7 @@ def test_frames_are_read_while_plans_are_built_and_readings_say_by_what(
         wait_until(lambda: last(observer, "telemetry").get("backend") == "tensorrt", "telemetry")
         assert last(observer, "telemetry")["engines"]["detect"].startswith("tensorrt-10.3.0:")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(DEADLINE_S) == 0
     by = {"onnxruntime": "onnxruntime-", "tensorrt": "tensorrt-"}
     for reading in readings:
         assert {field["name"]: field["value"] for field in reading["fields"]}["lot"] == lot
@@ -666,7 +673,7 @@ def test_sigterm_during_a_build_ends_the_child_and_leaves_nothing_half_written(
         wait_until(lambda: last(observer, "health").get("pipeline") == "building", "health")
         pid = int(mark.read_text())
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(DEADLINE_S) == 0
         wait_until(lambda: last(observer, "status").get("state") == "stopped", "the farewell")
     assert ended(pid)
     assert [path.name for path in (tmp_path / "plans").iterdir()] == ["build.lock"], "no count of a failed try either"
@@ -697,9 +704,9 @@ def test_failed_build_is_degraded_and_frames_go_on(tmp_path: Path) -> None:
 
     def watch() -> None:
         try:
-            wait_until(lambda: any(each["pipeline"] == "degraded" for each in health()), "degraded", 30)
+            wait_until(lambda: any(each["pipeline"] == "degraded" for each in health()), "degraded")
             count = len(frames)
-            wait_until(lambda: bool(health()) and len(frames) > count + 3, "frames after it", 10)
+            wait_until(lambda: bool(health()) and len(frames) > count + 3, "frames after it")
         finally:
             stop.set()
 

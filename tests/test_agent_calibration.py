@@ -89,7 +89,7 @@ def test_promotion_and_rollback_lose_no_frame(broker: Broker, tmp_path: Path) ->
         wait_until(lambda: len(readings(observer)) > count + 3, "readings after it")
         said = whole_readings(observer)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(DEADLINE_S) == 0
     precisions = [reading["engines"]["detect"].rpartition(":")[2] for reading in said]
     changes = [at for at in range(1, len(said)) if precisions[at] != precisions[at - 1]]
     assert [precisions[at] for at in (0, *changes)] == ["fp32", "int8", "fp32"]
@@ -120,7 +120,7 @@ def test_artefact_that_does_not_load_degrades_until_it_is_rolled_back(broker: Br
         assert wait_for_health(observer, "running") == "None"
         assert whole_readings(observer)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(DEADLINE_S) == 0
 
 
 def test_calibration_beside_it_is_shown_while_it_lives(broker: Broker, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_calibration_beside_it_is_shown_while_it_lives(broker: Broker, tmp_path:
             wait_until(lambda: len(readings(observer)) > count + 3, "readings meanwhile")
         assert wait_for_health(observer, "running") == "None"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(DEADLINE_S) == 0
 
 
 def test_frames_with_text_are_kept_within_bounds(broker: Broker, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_frames_with_text_are_kept_within_bounds(broker: Broker, tmp_path: Path)
             DEADLINE_S,
         )
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(DEADLINE_S) == 0
     names = [path.name for path in kept.iterdir()]
     assert len(names) == 2
     originals = [cv2.imread(str(path)) for path in sorted((tmp_path / "left").iterdir())]
@@ -172,7 +172,7 @@ def test_folder_that_cannot_be_written_stops_the_keeping_alone(broker: Broker, t
         count = len(readings(observer))
         wait_until(lambda: len(readings(observer)) > count + 3, "readings all the same")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(DEADLINE_S) == 0
         assert process.stderr is not None
         assert process.stderr.read().count("no longer kept") == 1
 
