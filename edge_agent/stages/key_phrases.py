@@ -244,8 +244,8 @@ def _admitted(text: str, key: KeyPhrase, table: KeyTable) -> KeyPhrase | None:
     any phrase that says what a line is not: powder `for injection` may well be a product."""
     if key.name in table.value_fields or (key.name != OTHER and key.weight >= ANYWHERE_CHARS):
         return key
-    if key.name == OTHER and key.errors and key.chars < ANYWHERE_CHARS:
-        return None  # `sterile` is no bent `sterile R`
+    if key.name == OTHER and len(skeleton(text[key.start : key.end]).chars) < key.chars < ANYWHERE_CHARS:
+        return None  # `sterile` is no `sterile R` of which a letter is lost
     before = text[: key.start].rstrip()
     return key if not before or before[-1] in ".!;:|/•*)" else None
 
