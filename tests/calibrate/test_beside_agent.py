@@ -90,7 +90,7 @@ def test_agent_reads_on_while_a_sister_devices_frames_calibrate_and_takes_the_re
         said = readings(observer)
         health = [json.loads(payload) for payload in observer.payloads("edge/press7/health")]
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(DEADLINE_S) == 0
 
     assert "8 frames of 8 from folder" in told
     assert f"{MODEL}: promoted: INT8 reads as well" in told

@@ -12,7 +12,7 @@ import pytest
 
 from edge_agent.__main__ import main
 from tests import nvpmodel_script
-from tests.broker import wait_until
+from tests.broker import DEADLINE_S, wait_until
 from tests.telemetry import boards
 
 QUICK = ["--seconds", "0.1", "--warm-up-s", "0"]
@@ -70,7 +70,7 @@ def test_ctrl_c_gives_the_mode_back(config: str, tmp_path: Path) -> None:
         try:
             wait_until(lambda: state.read_text().strip() == "1", "the second mode", 60)
             process.send_signal(signal.SIGINT)
-            assert process.wait(30) == 130
+            assert process.wait(DEADLINE_S) == 130
         finally:
             process.kill()
     assert state.read_text().strip() == "0"

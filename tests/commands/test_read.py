@@ -33,6 +33,7 @@ from edge_agent.config import Config, patched
 from edge_agent.demo.labels import render_label, sample_labels
 from edge_agent.errors import ConfigError, FrameError
 from edge_agent.records import Code, Correction, Field, Frame, Quad, Reading, TextBox, TextLine
+from tests.broker import DEADLINE_S
 from tests.conftest import ROOT
 
 WHITE = np.full((48, 64, 3), 255, np.uint8)
@@ -359,7 +360,7 @@ def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
         assert json.loads(reading_process.stdout.readline())["seq"] == 0
         reading_process.stdout.close()
         assert reading_process.stderr.read() == b""
-        assert reading_process.wait(20) == 0
+        assert reading_process.wait(DEADLINE_S) == 0
 
 
 def test_an_ascii_terminal_gets_escapes_not_an_error(tmp_path: Path) -> None:
