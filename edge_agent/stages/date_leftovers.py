@@ -29,6 +29,7 @@ _DAY_BEFORE = re.compile(rf"{BLOT}\s?[./,-]\s?$|\s[./]\s?$|[\w./,;:-]\s?{BLOT}\s
 _BLOT_BEFORE = re.compile(rf"{BLOT}\s?$")
 _ORNAMENT = re.compile(rf"[\s.:]*{BLOT}\s?")  # where nothing but the end of a key stands before it: EXP: *08/2027*
 _WORD_BEFORE = re.compile(r"([^\W0-9_]+)([./-]{0,3})$")
+_MONTH_OF_A_YEAR = re.compile(r"([^\W_]+)[\s./-]{0,3}$")  # before a year alone: JL 2028
 _DAY_BEHIND = re.compile(rf"\s?[./,-]\s?(?:{BLOT}|{_MONTH})|{BLOT}\s?[\w./,-]", re.IGNORECASE)
 _DIGIT_BEFORE = re.compile(rf"(?:{BLOT}|[^\W0-9]|['/]|\s[.-])$")
 _ONE_DIGIT_FIRST, _ONE_DIGIT_LAST = re.compile(r"[0-9](?![0-9])"), re.compile(r"(?<![0-9])[0-9]$")
@@ -51,6 +52,7 @@ def has_leftovers(text: str, found: LabelDate) -> bool:
         or (not whole and _PIECE_BEHIND.match(text, found.end) is not None)
         or (found.day is None and _day_beside(before, behind, printed, year_first=year_first, year_last=year_last))
         or (found.day is None and found.month is not None and day_may_be_lost(before, behind, printed))
+        or (found.month is None and _month_beside(before))
         or (found.year == 2020 and _HALF_A_YEAR.search(printed) is not None)
         or (_NAMELESS.fullmatch(printed) is not None and _MONTH_BEFORE.search(before) is not None)
         or _digit_beside(before, behind, printed, whole=whole)
@@ -78,6 +80,12 @@ def _day_beside(before: str, behind: str, printed: str, *, year_first: bool, yea
     if _ORNAMENT.fullmatch(before) and any(sign in printed for sign in "./-"):
         return False
     return (_DAY_BEFORE.search(before) or _BLOT_BEFORE.search(before)) is not None
+
+
+def _month_beside(before: str) -> bool:
+    """Whether a word stands before a year that may be what is left of its month's name: `JL 2028`, but `end 2028`."""
+    word = _MONTH_OF_A_YEAR.search(before)
+    return word is not None and word[1].lower() not in _BEFORE_A_DATE
 
 
 def _digit_beside(before: str, behind: str, printed: str, *, whole: bool) -> bool:

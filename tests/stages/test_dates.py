@@ -372,8 +372,16 @@ def test_key_words_are_never_months() -> None:
     assert month_number("EXP") is None
     assert month_number("BBE") is None
     assert month_number("mayzo") is None  # of MAYZO27, one letter from marzo and from mayo
-    found = find_dates("EXP 2027", RULES, keyed=True)
-    assert [(d.printed, d.flags) for d in found] == [("2027", ("year_precision",))]
+
+
+@pytest.mark.parametrize("text", [": 2027", " end 2027", ": Ende 2027", " fin de 2027"])
+def test_year_alone_is_whole_behind_its_phrase(text: str) -> None:
+    assert keyed(text).flags == ("year_precision",)
+
+
+@pytest.mark.parametrize("text", [": JL 2027", " UL 2027", ": NOU 2027", " J.2027", ": A0G 2027"])
+def test_year_behind_what_may_be_left_of_a_month_is_incomplete(text: str) -> None:
+    assert "incomplete" in keyed(text).flags
 
 
 def test_window_follows_the_clock_and_is_off_without_one() -> None:
