@@ -102,7 +102,7 @@ class PageSite:
             "calibration": {"directory": str(calibrations)},
             "outbox": {"path": str(folder / "outbox.db")},
             # the machine that tests run on is busy: the pace is judged elsewhere
-            "remote": {"trial_s": 60.0, "min_fps_share": 0.0, "min_read_share": 0.0},
+            "remote": {"trial_s": 8.0, "min_fps_share": 0.0, "min_read_share": 0.0},
             "web": {"enabled": True, "port": self.port, "password_file": str(password), "stream_fps": 2.0},
         }
         self.config.write_text(json.dumps(settings), encoding="utf-8")  # JSON is YAML

@@ -25,7 +25,7 @@ from tests.web.page_site import LABELS, PASSWORD, RECOGNISER, PageSite
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDE, PANEL, SMALL_PANEL, PHONE = (1280, 800), (1024, 600), (800, 480), (390, 844)
 VIEWS = ("live", "health", "teach", "calibrate", "doctor")
-WAIT_MS = 20_000  # the machine that tests run on is busy
+WAIT_MS = 60_000  # the machine that tests run on is busy
 LOTS = [label.lot for label in LABELS[:3]]
 
 # functions for the browser; what they give stands at their head
