@@ -247,7 +247,18 @@ def _admitted(text: str, key: KeyPhrase, table: KeyTable) -> KeyPhrase | None:
     if key.name == OTHER and len(skeleton(text[key.start : key.end]).chars) < key.chars < ANYWHERE_CHARS:
         return None  # `sterile` is no `sterile R` of which a letter is lost
     before = text[: key.start].rstrip()
-    return key if not before or before[-1] in ".!;:|/•*)" else None
+    if not before or before[-1] in ".!;:|/•*)" or _is_other_weight(text, key, table, before):
+        return key
+    return None
+
+
+def _is_other_weight(text: str, key: KeyPhrase, table: KeyTable, before: str) -> bool:
+    """Whether it says of a weight that it is not the net one, anywhere: the `wt` of `NET WT 500 g GROSS WT 600 g` is
+    no key of its own. Behind a digit its head may be a unit: `500 g WT`."""
+    words = text[key.start : key.end].split()
+    of_weight = any(table.exact.get(skeleton(word).chars) == "weight_volume" for word in words)
+    may_be_unit = before[-1].isdigit() and len(words[0]) <= 2
+    return of_weight and key.name == OTHER and key.errors == 0 and not may_be_unit
 
 
 def _stands_free(text: str, end: int, chars: str) -> bool:

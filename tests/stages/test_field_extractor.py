@@ -198,6 +198,9 @@ def test_one_date_for_two_keys_is_nobodys() -> None:
         ("N.W.: 11.8KG G.W.: 12.5KG", ["11.8 kg"]),
         ("毛重:500克 净含量:450克", ["450 g"]),
         ("GROSS WT 12.5 KG", []),
+        ("NET WT 500 g GROSS WT 600 g", ["500 g"]),
+        ("NET WEIGHT 500 g TARE WEIGHT 60 g", ["500 g"]),
+        ("POIDS NET 500 g POIDS BRUT 600 g", ["500 g"]),
         ("Qty 24 pcs", ["24 pcs"]),
         ("NET WT 1. 25 kg", [""]),
     ],
@@ -206,6 +209,10 @@ def test_what_is_packed_is_the_net_amount(text: str, values: list[str]) -> None:
     found = extract(text)
     assert [(f.name, f.value) for f in found] == [("weight_volume", value) for value in values]
     assert [f.certain for f in found] == [bool(value) for value in values]
+
+
+def test_a_gross_weight_behind_a_code_is_no_field() -> None:
+    assert [(f.name, f.value) for f in extract("LOT A17 GROSS WT 600 g")] == [("lot", "A17")]
 
 
 @pytest.mark.parametrize("turn_deg", [0.0, 3.0])
