@@ -240,16 +240,15 @@ def _ideograph_phrases(text: str, table: KeyTable) -> Iterable[KeyPhrase]:
 
 
 def _admitted(text: str, key: KeyPhrase, table: KeyTable) -> KeyPhrase | None:
-    """A wordy field's short phrase counts only where a sentence starts: `contains` mid-sentence names nothing. So does
-    any phrase that says what a line is not: powder `for injection` may well be a product."""
+    """A wordy field's short phrase counts only where a sentence starts: `contains` mid-sentence names nothing. Any
+    phrase that says what a line is not counts there or behind a value: powder `for injection` may well be a product."""
     if key.name in table.value_fields or (key.name != OTHER and key.weight >= ANYWHERE_CHARS):
         return key
     if key.name == OTHER and len(skeleton(text[key.start : key.end]).chars) < key.chars < ANYWHERE_CHARS:
         return None  # `sterile` is no `sterile R` of which a letter is lost
     before = text[: key.start].rstrip()
-    if not before or before[-1] in ".!;:|/•*)" or _is_other_weight(text, key, table, before):
-        return key
-    return None
+    starts = not before or before[-1] in ".!;:|/•*)" or (before[-1].isdigit() and key.weight >= ANYWHERE_CHARS)
+    return key if starts or _is_other_weight(text, key, table, before) else None
 
 
 def _is_other_weight(text: str, key: KeyPhrase, table: KeyTable, before: str) -> bool:

@@ -1,6 +1,7 @@
 """Numbers: the amounts and other numbers of a text, by which no product is taken for another however alike the words.
 
-Two texts contradict one another where both give an amount in a unit, or both a number, and no two of them are the same.
+Two texts contradict one another where both give an amount in a unit, or both a number, and no two of them are the same;
+and where one gives a mass alone, the other a volume alone.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _BASE_UNITS = {
 # a letter that is read for a digit must not touch it: in TD-T00 the number is lost, not 00
 _NUMBER = re.compile(r"(?<![OoDQIilZSGTBbg|0-9])[0-9]+(?:[.,][0-9]+)?(?![OoDQIilZSGTBbg|0-9])")
 _COUNTED = re.compile(r"[0-9½¼¾]")
+MASS, VOLUME = "g", "ml"
 OTHER = ""  # stands for the unit of numbers that are no amounts
 
 Mask = npt.NDArray[np.bool_]
@@ -74,11 +76,20 @@ def _in_base_unit(value: str, unit: str) -> tuple[str, str]:
 
 
 def contradict(seen: Numbers, listed: Numbers) -> bool:
-    """Whether text and product both give an amount in a unit, or both a number, and no two of them are the same."""
+    """Whether text and product both give an amount in a unit, or both a number, and no two of them are the same; or one
+    a mass alone, the other a volume."""
+    if {_kind(seen), _kind(listed)} == {MASS, VOLUME}:
+        return True
     for unit in {unit for _, unit in seen.amounts} & {unit for _, unit in listed.amounts}:
         if not {a for a, u in seen.amounts if u == unit} & {a for a, u in listed.amounts if u == unit}:
             return True
     return bool(seen.others and listed.others and not seen.others & listed.others)
+
+
+def _kind(numbers: Numbers) -> str | None:
+    """MASS or VOLUME, whichever of them alone is given; None for both and for neither."""
+    kinds = {unit for _, unit in numbers.amounts} & {MASS, VOLUME}
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 class NumberIndex:
@@ -91,11 +102,15 @@ class NumberIndex:
         for at, each in enumerate(numbers):
             for unit, number in _by_unit(each):
                 holders[unit].append((at, self._ids.setdefault((unit, number), len(self._ids))))
+        kinds = [_kind(each) for each in numbers]
+        self._of_kind = {kind: np.array([each == kind for each in kinds], np.bool_) for kind in (MASS, VOLUME)}
         self._holders = {unit: np.array(found, np.int32).T for unit, found in holders.items()}  # by unit: where, which
 
     def agreeing(self, seen: Numbers) -> Mask:
         """Bool (N): the texts that `seen` does not contradict."""
         agreeing = np.ones(self._count, np.bool_)
+        if kind := _kind(seen):
+            agreeing &= ~self._of_kind[VOLUME if kind == MASS else MASS]
         for unit in {unit for unit, _ in _by_unit(seen)} & self._holders.keys():
             where, which = self._holders[unit]
             same = np.ones(self._count, np.bool_)

@@ -109,6 +109,15 @@ def test_amount_in_another_unit_is_the_same_product_only_where_it_is_the_same_am
     assert Catalogue([Product("2", "Fruit Syrup 2 x 75 cl")]).match("FRUIT SYRUP 2 x 75 ml") is None
 
 
+def test_a_mass_is_no_volume_but_where_both_give_both_or_one_gives_neither() -> None:
+    milk = Catalogue([Product("1", "Oat Milk 500 ml")])
+    assert milk.match("OAT MILK 500 g") is None
+    assert milk.match("OAT MILK 0.5 kg") is None
+    assert milk.match("OAT MILK 500 ml (515 g)") is not None
+    assert not contradict(numbers_of("OAT MILK 17 fl oz"), numbers_of("Oat Milk 500 ml"))
+    assert Catalogue([Product("1", "Oat Milk 515 g 500 ml")]).match("OAT MILK 515 g") is not None
+
+
 def test_products_of_one_name_are_told_apart_by_nothing() -> None:
     twins = Catalogue(
         [Product("1", "Oat Biscuits 500 g"), Product("2", "Oat Biscuits 500 g"), Product("3", "Rye Crisps")]

@@ -76,6 +76,22 @@ def test_what_a_line_is_not_is_said_where_a_sentence_starts_and_as_it_is_spelled
     assert names("For injection") == names("Sterile R") == names("20 tablets. For oral use")[-1:] == ["other"]
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("BATCH QTY 500", ["other"]),
+        ("Lot weight: 500 kg", ["other"]),
+        ("BATCH TIME 12:30", ["other"]),
+        ("DO NOT SELL BEFORE 27.08.2027", ["other"]),
+        ("LOT A1 do not sell before 27.08.2027", ["lot", "other"]),
+        ("SELL BEFORE 27.08.2027", ["expiry_date"]),
+        ("BATCH 500", ["lot"]),
+    ],
+)
+def test_what_a_batch_has_is_no_lot_and_when_sale_begins_no_expiry(text: str, found: list[str]) -> None:
+    assert names(text) == found
+
+
 def test_no_letter_may_be_wrong_in_a_short_phrase_beyond_lookalikes() -> None:
     assert allowed_errors(7) == 0
     assert names("EXQ 12/2027") == []

@@ -198,6 +198,8 @@ def test_catalogue_entry_may_be_misread_but_no_number_of_it() -> None:
     assert judged(rule, lines=(line("Grindor TD-700 Blue"),)).verdict == "PASS"
     assert judged(rule, lines=(line("Grinder"), line("TD-700 Blue"))).verdict == "PASS"
     assert judged(rule, lines=(line("Grinder TD-500 Blue"),)).verdict == "FAIL"
+    assert judged({"catalogue": "Oat Milk 500 ml"}, lines=(line("Oat Milk 500 ml"),)).verdict == "PASS"
+    assert judged({"catalogue": "Oat Milk 500 ml"}, lines=(line("Oat Milk 500 g"),)).verdict == "FAIL"
 
 
 def product(value: str, *others: str, name: str = "product_name", text: str = "", **more: Any) -> Field:
