@@ -321,7 +321,8 @@ def key_table(more: Mapping[str, Collection[str]], value_fields: frozenset[str])
     long_phrases = tuple(chars for chars in latin if allowed_errors(len(chars)))
     limits = [allowed_errors(len(phrase)) for phrase in long_phrases]
     blurred = tuple(map(blurred_bones, long_phrases))
-    blurred_limits = [_blurred_errors(len(phrase)) for phrase in long_phrases]
+    # what a line is not, no outline tells: `not for sale beyond` looks like its contrary
+    blurred_limits = [-1 if exact[phrase] == OTHER else _blurred_errors(len(phrase)) for phrase in long_phrases]
     pieces = {chars: name for chars, name in exact.items() if name == OTHER or name in value_fields}
     pieces |= dict.fromkeys(weak, OTHER)
     return KeyTable(

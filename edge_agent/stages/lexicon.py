@@ -636,7 +636,7 @@ LEXICON: dict[str, tuple[str, ...]] = {
         "|customer no|rev no|hardware version|software version|firmware version|fcc id|ic id|licence no|license no"
         "|patent no|reg no|registration no|fssai|fssai lic no|approval no|batch size|lot size"
         "|batch qty|batch quantity|batch weight|batch volume|batch time|lot qty|lot quantity|lot weight|lot volume"
-        "|do not sell before|not for sale before|do not use before|do not open before|do not ship before",
+        "|do not sell before|not for sale before",
         "référence|réf|n article|référence produit|número de pieza|modelo no|código de producto|n de artículo|codice"
         " articolo|codice prodotto|cod art|modelo|modell|modèle|modello",
         "temp range|temperature range|temperature|operating temperature|storage temperature|store below|store in|store"

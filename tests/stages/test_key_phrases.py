@@ -85,6 +85,8 @@ def test_what_a_line_is_not_is_said_where_a_sentence_starts_and_as_it_is_spelled
         ("DO NOT SELL BEFORE 27.08.2027", ["other"]),
         ("LOT A1 do not sell before 27.08.2027", ["lot", "other"]),
         ("SELL BEFORE 27.08.2027", ["expiry_date"]),
+        ("Not for sale before 27.08.2027", ["other"]),
+        ("Not for sale beyond 27.08.2027", []),
         ("BATCH 500", ["lot"]),
     ],
 )
