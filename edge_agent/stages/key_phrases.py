@@ -114,10 +114,11 @@ def find_key_phrases(text: str, table: KeyTable | None = None) -> tuple[KeyPhras
     """
     table = table or lexicon_table()
     found = list(_ideograph_phrases(text, table))
-    windows = _windows(text)
+    words = words_of(text)
+    windows = _windows(*words)
     found += [hit for window in windows if (hit := _looked_up(text, window, table)) is not None]
     if len(text) <= MAX_FUZZY_CHARS:
-        found += _fuzzy(text, [w for w in windows if w[2] not in table.exact], table)
+        found += _fuzzy(text, "".join(words[2]), [w for w in windows if w[2] not in table.exact], table)
     return _without_overlap(found)
 
 
@@ -139,9 +140,8 @@ def _blurred_errors(chars: int) -> int:
     return -1 if chars < 9 else chars // 12
 
 
-def _windows(text: str) -> list[tuple[int, int, str]]:
+def _windows(starts: list[int], ends: list[int], bones: list[str]) -> list[tuple[int, int, str]]:
     """Every run of whole words, (start, end, skeleton), short enough to be a phrase."""
-    starts, ends, bones = words_of(text)
     windows = []
     for first, start in enumerate(starts):
         chars = ""
@@ -204,12 +204,11 @@ def _weak_other(text: str, window: tuple[int, int, str], table: KeyTable) -> Key
     return KeyPhrase(OTHER, start, end, len(chars), 0)
 
 
-def _fuzzy(text: str, windows: list[tuple[int, int, str]], table: KeyTable) -> list[KeyPhrase]:
-    """Long phrases within their allowed edit distance."""
-    windows = [w for w in windows if len(w[2]) >= 7 and _mostly_letters(text[w[0] : w[1]])]
-    line = "".join(words_of(text)[2])
-    held = table.by_pieces.held_by(line) | table.by_blurred_pieces.held_by(blurred_bones(line))
-    if not windows or not held:
+def _fuzzy(text: str, bones: str, windows: list[tuple[int, int, str]], table: KeyTable) -> list[KeyPhrase]:
+    """Long phrases within their allowed edit distance; `bones` is the skeleton of all words together."""
+    held = table.by_pieces.held_by(bones) | table.by_blurred_pieces.held_by(blurred_bones(bones))
+    windows = [w for w in windows if len(w[2]) >= 7 and _mostly_letters(text[w[0] : w[1]])] if held else []
+    if not windows:
         return []
     columns = np.array(sorted(held))
     distances = _distances([chars for _, _, chars in windows], [table.long_phrases[at] for at in columns])
