@@ -17,17 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edge_agent.stages.label_text import label_text
-from edge_agent.stages.quantities import find_quantities
+from edge_agent.stages.quantities import BASE_UNITS, find_quantities
 
-_BASE_UNITS = {
-    "mg": ("g", Decimal("0.001")),
-    "g": ("g", Decimal(1)),
-    "kg": ("g", Decimal(1000)),
-    "ml": ("ml", Decimal(1)),
-    "cl": ("ml", Decimal(10)),
-    "dl": ("ml", Decimal(100)),
-    "l": ("ml", Decimal(1000)),
-}
 # a letter that is read for a digit must not touch it: in TD-T00 the number is lost, not 00
 _NUMBER = re.compile(r"(?<![OoDQIilZSGTBbg|0-9])[0-9]+(?:[.,][0-9]+)?(?![OoDQIilZSGTBbg|0-9])")
 _COUNTED = re.compile(r"[0-9½¼¾]")
@@ -71,7 +62,7 @@ def _numbers_from(clean: str) -> Numbers:
 def _in_base_unit(value: str, unit: str) -> tuple[str, str]:
     """An amount and its unit: 0.5 kg and 500 g are the same, 500 kg is another."""
     *count, amount = value.removesuffix(unit).split()  # a unit may be two words: fl oz
-    base, scale = _BASE_UNITS.get(unit, (unit, Decimal(1)))
+    base, scale = BASE_UNITS.get(unit, (unit, Decimal(1)))
     return " ".join([*count, f"{(Decimal(amount) * scale).normalize():f}"]), base
 
 

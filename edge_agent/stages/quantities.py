@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
 
@@ -47,10 +48,19 @@ _BENT_UNIT_OF = {
     "9": "g",
     **dict.fromkeys("1i|", "l"),
 }
-METRIC = frozenset({"mg", "g", "kg", "ml", "cl", "dl", "l"})
+# the metric units, masses in g and volumes in ml
+BASE_UNITS: Mapping[str, tuple[str, Decimal]] = {
+    "mg": ("g", Decimal("0.001")),
+    "g": ("g", Decimal(1)),
+    "kg": ("g", Decimal(1000)),
+    "ml": ("ml", Decimal(1)),
+    "cl": ("ml", Decimal(10)),
+    "dl": ("ml", Decimal(100)),
+    "l": ("ml", Decimal(1000)),
+}
+METRIC = frozenset(BASE_UNITS)
 _COMPOUND = frozenset({("lb", "oz"), ("gal", "qt"), ("gal", "fl oz"), ("qt", "fl oz"), ("pt", "fl oz")})
 _METRIC_OF = {"oz": ("g", 28.35), "lb": ("g", 453.6), "fl oz": ("ml", 29.57)}
-_BASE_OF = {"mg": ("g", 0.001), "g": ("g", 1), "kg": ("g", 1000), "ml": ("ml", 1), "cl": ("ml", 10), "l": ("ml", 1000)}
 NEARLY = 0.03  # of an amount: what rounding makes of 12 fl oz (355 ml)
 _FRACTIONS = {"½": 0.5, "¼": 0.25, "¾": 0.75}
 _IDEOGRAPH_UNITS = "|".join(sorted((u for u in _UNIT_OF if ord(u[0]) > 0x2E7F), key=lambda u: (-len(u), u)))
@@ -133,10 +143,10 @@ def _same_in_metric(text: str, printed: Quantity) -> list[Quantity]:
 
 
 def _agree(printed: Quantity, metric: Quantity) -> bool:
-    if printed.unit not in _METRIC_OF or metric.unit not in _BASE_OF or " x " in printed.value + metric.value:
+    if printed.unit not in _METRIC_OF or metric.unit not in BASE_UNITS or " x " in printed.value + metric.value:
         return False
-    (unit, factor), (base, scale) = _METRIC_OF[printed.unit], _BASE_OF[metric.unit]
-    wanted, amount = float(printed.value.split()[0]) * factor, float(metric.value.split()[0]) * scale
+    (unit, factor), (base, scale) = _METRIC_OF[printed.unit], BASE_UNITS[metric.unit]
+    wanted, amount = float(printed.value.split()[0]) * factor, float(metric.value.split()[0]) * float(scale)
     return unit == base and abs(amount - wanted) <= NEARLY * wanted
 
 
